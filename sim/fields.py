@@ -10,14 +10,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from sim import units
 from sim.law import KINDS, Law, LawError
 from sim.units import shown
 
-Symptom = Literal["exception", "hang", "process_exit", "gpu_error", "node_loss", "slowdown", "silent_corruption"]
+Symptom = Literal[
+    "exception", "hang", "process_exit", "gpu_error", "node_loss", "slowdown", "silent_corruption"
+]
 """How a fault shows."""
 Scope = Literal["rank", "gpu", "node", "rack", "job"]
 """What one event takes down."""
@@ -54,7 +64,7 @@ class ScenarioError(Exception):
 class Block(BaseModel):
     """A part of a scenario: frozen, unknown keys refused; rules between its fields are told in `rules`."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     def rules(self) -> Iterator[Problem]:
         """Yield what is wrong between the fields of this block, paths relative to it."""
@@ -73,7 +83,9 @@ def broken(problems: list[Problem]) -> PydanticCustomError:
     return PydanticCustomError(RULES, "broken rules", {"problems": problems})
 
 
-def _field(parse: Callable[[Any], Any], write: Callable[[Any], Any], schema: dict[str, Any]) -> tuple[Any, Any, Any]:
+def _field(
+    parse: Callable[[Any], Any], write: Callable[[Any], Any], schema: dict[str, Any]
+) -> tuple[Any, Any, Any]:
     return PlainValidator(parse), PlainSerializer(write, when_used="json"), WithJsonSchema(schema)
 
 
@@ -188,15 +200,23 @@ def _size_schema(example: str) -> dict[str, Any]:
 
 
 Duration = Annotated[float, *_field(units.parse_duration, units.exact_duration, _TIME_SCHEMA)]
-PositiveDuration = Annotated[float, *_field(_positive(units.parse_duration), units.exact_duration, _TIME_SCHEMA)]
+PositiveDuration = Annotated[
+    float, *_field(_positive(units.parse_duration), units.exact_duration, _TIME_SCHEMA)
+]
 Timeout = Annotated[float, *_field(_or_off, _write_or_off, _OFF_SCHEMA)]
 Bytes = Annotated[float, *_field(_positive(units.parse_bytes), units.exact_bytes, _size_schema("48.2GB"))]
-Bandwidth = Annotated[float, *_field(_positive(units.parse_bandwidth), units.exact_bandwidth, _size_schema("175MB/s"))]
+Bandwidth = Annotated[
+    float, *_field(_positive(units.parse_bandwidth), units.exact_bandwidth, _size_schema("175MB/s"))
+]
 Rate = Annotated[
     float, *_field(lambda x: units.parse_rate(x)[0], units.exact_rate, _size_schema("3.8 per 1000 node-days"))
 ]
-Probability = Annotated[float, PlainValidator(_real(0, 1)), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})]
-PositiveFraction = Annotated[float, PlainValidator(_real(0.01, 1)), WithJsonSchema({"type": "number", "minimum": 0.01, "maximum": 1})]
+Probability = Annotated[
+    float, PlainValidator(_real(0, 1)), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+]
+PositiveFraction = Annotated[
+    float, PlainValidator(_real(0.01, 1)), WithJsonSchema({"type": "number", "minimum": 0.01, "maximum": 1})
+]
 Factor = Annotated[float, PlainValidator(_real(0, 1e6)), WithJsonSchema({"type": "number", "minimum": 0})]
 Slowing = Annotated[float, PlainValidator(_real(1, 1e3)), WithJsonSchema({"type": "number", "minimum": 1})]
 Bound = Annotated[float, PlainValidator(_real(1, 1e12)), WithJsonSchema({"type": "number", "minimum": 1})]
@@ -206,5 +226,9 @@ Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"}
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 ItemName = Annotated[str, PlainValidator(_item_name), WithJsonSchema({"type": "string"})]
 LawField = Annotated[Law, PlainValidator(_read_law), PlainSerializer(_write_law), WithJsonSchema(_LAW_SCHEMA)]
-PositiveLaw = Annotated[Law, PlainValidator(_read_positive_law), PlainSerializer(_write_law), WithJsonSchema(_LAW_SCHEMA)]
-ShapeField = Annotated[Law, PlainValidator(_read_shape), PlainSerializer(_write_law), WithJsonSchema(_SHAPE_SCHEMA)]
+PositiveLaw = Annotated[
+    Law, PlainValidator(_read_positive_law), PlainSerializer(_write_law), WithJsonSchema(_LAW_SCHEMA)
+]
+ShapeField = Annotated[
+    Law, PlainValidator(_read_shape), PlainSerializer(_write_law), WithJsonSchema(_SHAPE_SCHEMA)
+]

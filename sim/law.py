@@ -3,8 +3,9 @@
 ``5s`` | ``{uniform: {low, high}}`` | ``{exponential: {mean}}`` | ``{weibull: {shape, mean}}`` |
 ``{lognormal: {median, mean}}`` | ``{gamma: {mean, cv}}`` | ``{empirical: file or [values]}``.
 
-In a fault class the rate sets the mean, so only the shape is stated there: ``exponential``, ``{weibull: {shape: 0.8}}``,
-``{lognormal: {median: 10h}}``, ``{gamma: {cv: 2}}``, ``constant``; a uniform or empirical law is scaled to that mean.
+In a fault class the rate sets the mean, so only the shape is stated there: ``exponential``, ``constant``,
+``{weibull: {shape: 0.8}}``, ``{lognormal: {median: 10h}}``, ``{gamma: {cv: 2}}``; a uniform or empirical law is
+scaled to that mean.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ _TIMES: dict[str, tuple[str, ...]] = {
     "gamma": ("mean",),
 }
 _NUMBERS: dict[str, str] = {"weibull": "shape", "gamma": "cv"}
-_BOUNDS = {"shape": (0.1, 100.0), "cv": (0.001, 100.0)}  # outside, gamma functions overflow or the law is a constant
+_BOUNDS = {
+    "shape": (0.1, 100.0),
+    "cv": (0.001, 100.0),
+}  # outside, gamma functions overflow or the law is a constant
 
 
 class LawError(ValueError):
@@ -67,10 +71,10 @@ class Law:
 
     @classmethod
     def parse(cls, raw: object, *, shape_only: bool = False, base: Path | None = None) -> Law:
-        """Read the short syntax; a file is looked for beside `base`. Raise `LawError` with every problem found.
+        """Read the short syntax; raise `LawError` with every problem found.
 
-        An empirical file holds one duration a line (``#`` comments); its values are kept, not its name, so that a
-        written scenario stands on its own.
+        An empirical file is looked for beside `base` and holds one duration a line (``#`` comments); its values are
+        kept, not its name, so that a written scenario stands on its own.
         """
         if isinstance(raw, Law):
             return raw
@@ -78,7 +82,9 @@ class Law:
             return cls("exponential" if raw.strip() == "exponential" else "constant")
         if not isinstance(raw, Mapping):
             if shape_only:
-                raise LawError(("", f"must be exponential, constant or such as {{weibull: {{shape: 0.8}}}} {shown(raw)}"))
+                raise LawError(
+                    ("", f"must be exponential, constant or such as {{weibull: {{shape: 0.8}}}} {shown(raw)}")
+                )
             try:
                 return cls.constant(parse_duration(raw))
             except ValueError as error:
@@ -90,7 +96,9 @@ class Law:
             return cls("empirical", values=_empirical(raw[kind], base))
         if kind == "constant":
             if shape_only:
-                raise LawError(("constant", f"must be written `constant`: the rate or mtbf sets it {shown(raw[kind])}"))
+                raise LawError(
+                    ("constant", f"must be written `constant`: the rate or mtbf sets it {shown(raw[kind])}")
+                )
             return cls.constant(_read({"constant": raw[kind]}, "constant", "", "constant"))
         return cls._from_mapping(kind, raw[kind], shape_only)
 
@@ -102,13 +110,22 @@ class Law:
         names = times + [number] * bool(number)
         given = {} if given is None else given
         if not isinstance(given, Mapping):
-            raise LawError((kind, f"must be a mapping with {', '.join(map(str, names)) or 'no key'} {shown(given)}"))
+            raise LawError(
+                (kind, f"must be a mapping with {', '.join(map(str, names)) or 'no key'} {shown(given)}")
+            )
         problems: list[tuple[str, str]] = []
         for key in given:
             if key == "mean" and shape_only and "mean" in _TIMES[kind]:
-                problems.append((f"{kind}.mean", f"must be left out: the rate or mtbf sets the mean {shown(given[key])}"))
+                problems.append(
+                    (f"{kind}.mean", f"must be left out: the rate or mtbf sets the mean {shown(given[key])}")
+                )
             elif key not in names:
-                problems.append((f"{kind}.{key}", f"unknown key; allowed: {', '.join(map(str, names)) or 'none'} {shown(given[key])}"))
+                problems.append(
+                    (
+                        f"{kind}.{key}",
+                        f"unknown key; allowed: {', '.join(map(str, names)) or 'none'} {shown(given[key])}",
+                    )
+                )
         found: dict[str, float] = {}
         for name in (*times, *([number] if number else [])):
             if name not in given:
@@ -122,7 +139,7 @@ class Law:
             problems.extend(_relations(kind, found, shape_only))
         if problems:
             raise LawError(*problems)
-        return cls(kind, **found)
+        return cls(kind, **found)  # type: ignore[arg-type]
 
     def plain(self, *, text: bool = False) -> Any:
         """Write the short syntax that `parse` reads back exactly; with `text`, durations as text."""
@@ -134,7 +151,9 @@ class Law:
             return "constant" if self.value is None else time(self.value)
         if self.kind == "empirical":
             return {"empirical": [time(value) for value in self.values]}
-        fields = {name: time(value) for name in _TIMES[self.kind] if (value := getattr(self, name)) is not None}
+        fields = {
+            name: time(value) for name in _TIMES[self.kind] if (value := getattr(self, name)) is not None
+        }
         number = _NUMBERS.get(self.kind)
         if number:
             fields = {number: getattr(self, number), **fields}
@@ -149,7 +168,9 @@ class Law:
             return fmean(self.values)
         mean = self.value if self.kind == "constant" else self.mean
         if mean is None:
-            raise ValueError(f"the {self.kind} law of a fault class has no mean of its own; use FaultClass.life_law()")
+            raise ValueError(
+                f"the {self.kind} law of a fault class has no mean of its own; use FaultClass.life_law()"
+            )
         return mean
 
     def median_s(self) -> float:
@@ -159,7 +180,7 @@ class Law:
             return mean * math.log(2)
         if self.kind == "weibull":
             assert self.shape is not None
-            return mean / math.gamma(1 + 1 / self.shape) * math.log(2) ** (1 / self.shape)
+            return float(mean / math.gamma(1 + 1 / self.shape) * math.log(2) ** (1 / self.shape))
         if self.kind == "lognormal":
             assert self.median is not None
             return self.median
@@ -171,7 +192,7 @@ class Law:
         return float(median(self.values)) if self.kind == "empirical" else mean
 
     def with_mean(self, mean_s: float) -> Law:
-        """Complete the shape of a fault class with its mean [s]; uniform and empirical laws are scaled to it."""
+        """Complete the shape of a fault class with its mean [s]; uniform and empirical are scaled to it."""
         if self.kind == "constant":
             return Law.constant(mean_s)
         if self.kind == "uniform":
@@ -183,10 +204,9 @@ class Law:
             return replace(self, values=tuple(value * scale for value in self.values))
         if self.kind == "lognormal":
             assert self.median is not None
-            if not self.median < mean_s:
-                raise LawError(
-                    ("lognormal.median", f"must be below the mean {exact_duration(mean_s)} {shown(exact_duration(self.median))}")
-                )
+            if not self.median < mean_s <= 1e6 * self.median:
+                rule = f"must be below the mean, {exact_duration(mean_s)}, and at least a millionth of it"
+                raise LawError(("lognormal.median", f"{rule} {shown(exact_duration(self.median))}"))
         return replace(self, mean=mean_s)
 
 
@@ -211,7 +231,11 @@ def _relations(kind: str, found: Mapping[str, float], shape_only: bool) -> list[
         if found["low"] > found["high"]:
             return [("uniform.low", f"must not be above high {shown(found['low'])}")]
         return [("uniform.high", f"must be above 0 {shown(found['high'])}")] if found["high"] <= 0 else []
-    zero = [(f"{kind}.{name}", f"must be above 0; write a plain 0 for no time {shown(value)}") for name, value in found.items() if value <= 0]
+    zero = [
+        (f"{kind}.{name}", f"must be above 0; write a plain 0 for no time {shown(value)}")
+        for name, value in found.items()
+        if value <= 0
+    ]
     if zero or kind != "lognormal" or shape_only:
         return zero
     if found["median"] > found["mean"]:
@@ -230,10 +254,14 @@ def _empirical(given: object, base: Path | None) -> tuple[float, ...]:
             with path.open("rb") as file:
                 data = file.read(MAX_FILE_BYTES + 1)
             if len(data) > MAX_FILE_BYTES:
-                raise LawError(("empirical", f"must be a file of at most {MAX_FILE_BYTES} bytes {shown(given)}"))
+                raise LawError(
+                    ("empirical", f"must be a file of at most {MAX_FILE_BYTES} bytes {shown(given)}")
+                )
             lines = data.decode("utf-8").splitlines()
         except UnicodeDecodeError:
-            raise LawError(("empirical", f"must be a text file with one duration a line {shown(given)}")) from None
+            raise LawError(
+                ("empirical", f"must be a text file with one duration a line {shown(given)}")
+            ) from None
         except (OSError, ValueError) as error:
             if isinstance(error, LawError):
                 raise

@@ -1,8 +1,9 @@
 """The scenario: everything one prediction depends on.
 
-Attribute names are the keys of the YAML file. The blocks are described in scenario_cluster.py (cluster, workload,
-economics, limits), scenario_faults.py (checkpoint, failures) and scenario_recovery.py (recovery); the rules between
-the blocks are here. Times are seconds, sizes bytes, rates 1/s; text such as ``4h30m`` is parsed on the way in.
+Attribute names are the keys of the YAML file. The blocks are described in scenario_cluster.py (cluster,
+workload, economics, limits), scenario_faults.py (checkpoint, failures) and scenario_recovery.py (recovery); the
+rules between the blocks are here. Times are seconds, sizes bytes, rates 1/s; text such as ``4h30m`` is parsed on
+the way in.
 
 >>> s = load_scenario({"cluster": {"nodes": 2}, "workload": {"step_time": "2s", "steps": 1000},
 ...                    "checkpoint": {"mode": "sync", "interval": "100 steps", "write_time": "10s"}})
@@ -20,7 +21,7 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema
 
 from sim import scenario_io, yaml_text
-from sim.fields import Block, ItemName, Layer, Problem, ScenarioError, Scope, Symptom, Text
+from sim.fields import Block, Layer, Problem, ScenarioError, Scope, Symptom, Text
 from sim.law import Law
 from sim.scenario_cluster import NO_TIME, Cluster, Economics, Limits, RepairStage, Workload
 from sim.scenario_faults import Checkpoint, Failures, FaultClass, Interval, ScheduledFault, Slowdown, Tier
@@ -117,12 +118,20 @@ class Scenario(Block):
                 if isinstance(fault, FaultClass) and fault.per == "rack" and cluster.nodes_per_rack is None:
                     yield Problem(f"{path}.per", "needs cluster.nodes_per_rack (got 'rack' without it)")
                 if isinstance(fault, ScheduledFault) and fault.rank >= self.ranks():
-                    yield Problem(f"{path}.rank", f"must be below {self.ranks()}, the number of ranks (got {fault.rank})")
+                    yield Problem(
+                        f"{path}.rank",
+                        f"must be below {self.ranks()}, the number of ranks (got {fault.rank})",
+                    )
         if self.recovery.in_process.reserve_ranks >= self.ranks():
             got = self.recovery.in_process.reserve_ranks
-            yield Problem("recovery.in_process.reserve_ranks", f"must be below {self.ranks()}, the number of ranks (got {got})")
+            yield Problem(
+                "recovery.in_process.reserve_ranks",
+                f"must be below {self.ranks()}, the number of ranks (got {got})",
+            )
         if not 1e-9 <= self.nominal_step_s() <= 1e9:
-            yield Problem("workload.step_time", f"must be 1e-9 to 1e9 s on this cluster (got {self.nominal_step_s():g})")
+            yield Problem(
+                "workload.step_time", f"must be 1e-9 to 1e9 s on this cluster (got {self.nominal_step_s():g})"
+            )
 
     def ranks(self) -> int:
         """Ranks of the working set, one a GPU."""
@@ -145,7 +154,7 @@ class Scenario(Block):
         return self.workload.step_time.median_s() * self.step_factor()
 
     def total_steps(self) -> int:
-        """Steps of the whole job; useful_time counts steps of the unscaled step time, halves rounded up."""
+        """Count the steps of the whole job; useful_time is steps of the unscaled step time, halves rounded up."""
         if self.workload.steps is not None:
             return self.workload.steps
         assert self.workload.useful_time is not None
@@ -156,13 +165,13 @@ class Scenario(Block):
         return self.total_steps() * self.nominal_step_s()
 
     def interval_steps(self) -> int:
-        """Steps between two saves. Raises ``ValueError`` where the mode has no interval."""
+        """Count the steps between two saves; raise ``ValueError`` where the mode has no interval."""
         if self.checkpoint.interval is None:
             raise ValueError(f"checkpoint.interval is not set (mode {self.checkpoint.mode})")
         return self.checkpoint.interval.in_steps(self.nominal_step_s())
 
     def write_law(self) -> Law:
-        """Law of the time until a save is durable: as stated, or bytes over the slower of writers and storage."""
+        """Law of the time until a save is durable: stated, or bytes over the slower of writers and storage."""
         checkpoint = self.checkpoint
         if checkpoint.bandwidth is None or checkpoint.bytes is None:
             return checkpoint.write_time or NO_TIME
@@ -174,7 +183,11 @@ class Scenario(Block):
     def load_law(self) -> Law:
         """Law of the time to load a checkpoint: as stated, or bytes over the read bandwidth."""
         checkpoint = self.checkpoint
-        if checkpoint.bandwidth is None or checkpoint.bytes is None or checkpoint.bandwidth.read_aggregate is None:
+        if (
+            checkpoint.bandwidth is None
+            or checkpoint.bytes is None
+            or checkpoint.bandwidth.read_aggregate is None
+        ):
             return checkpoint.load_time
         return Law.constant(checkpoint.bytes / checkpoint.bandwidth.read_aggregate)
 
@@ -192,11 +205,13 @@ class Scenario(Block):
         return hash(scenario_hash(self))
 
 
-def load_scenario(source: str | Path | Mapping[str, Any] | Scenario, overrides: Sequence[str] = ()) -> Scenario:
+def load_scenario(
+    source: str | Path | Mapping[str, Any] | Scenario, overrides: Sequence[str] = ()
+) -> Scenario:
     """Load a scenario: a catalog name, a file, YAML text (a str of several lines), a mapping or a Scenario.
 
-    `overrides` are ``path=value``, list items by name: ``failures.classes.gpu.rate=5 per 1000 node-days``; null takes
-    a key out; setting steps takes useful_time out, and so on for keys that exclude each other.
+    `overrides` are ``path=value``, list items by name: ``failures.classes.gpu.rate=5 per 1000 node-days``; null
+    takes a key out; setting steps takes useful_time out, and so on for keys that exclude each other.
 
     Raises `ScenarioError`, and nothing else, with every problem found.
     """
@@ -215,13 +230,15 @@ def to_mapping(scenario: Scenario) -> dict[str, Any]:
 
 def dump_yaml(scenario: Scenario) -> str:
     """Write a scenario as YAML that `load_scenario` reads back exactly."""
-    return f"# yaml-language-server: $schema={scenario_io.SCHEMA_FILE}\n{yaml_text.write(to_mapping(scenario))}"
+    return (
+        f"# yaml-language-server: $schema={scenario_io.SCHEMA_FILE}\n{yaml_text.write(to_mapping(scenario))}"
+    )
 
 
 def json_schema() -> dict[str, Any]:
     """Describe the scenario file as a JSON Schema, each key with its meaning."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": scenario_io.SCHEMA_FILE}
-    return head | Scenario.model_json_schema()
+    return head | scenario_io.describe(Scenario.model_json_schema(), Scenario)
 
 
 def scenario_hash(scenario: Scenario) -> str:

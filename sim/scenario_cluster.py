@@ -98,7 +98,7 @@ class Lemons(Block):
     fraction: Probability
     """Share of all nodes, spares included, that is bad."""
     added_rate: Factor
-    """What a bad node adds to its fault rate, as a multiple of the ordinary rate (5: six times as many faults)."""
+    """What a bad node adds to its fault rate, in ordinary rates (5: six times as many faults)."""
     cured_by_repair: Flag = True
     """Whether a successful repair makes a bad node good."""
 
@@ -144,7 +144,7 @@ class Cluster(Block):
     """The machines."""
 
     node_type: Text | None = None
-    """A hardware preset (`goodput catalog list`): gives gpus_per_node and host memory unless they are stated."""
+    """A hardware preset (`goodput catalog list`): gives gpus_per_node and host memory unless stated."""
     nodes: Annotated[int, *whole(1, MAX_NODES)]
     """Nodes the job runs on (the working set), spares not counted."""
     gpus_per_node: Annotated[int, *whole(1, 1024)] = 8
@@ -194,7 +194,7 @@ class Scaling(Block):
     reference_nodes: Annotated[int, *whole(1, MAX_NODES)]
     """The number of nodes `workload.step_time` holds for."""
     efficiency: PositiveFraction = 1.0
-    """Share of the speed-up kept at each doubling of the nodes: 1 halves the step time, 0.5 leaves it as it is."""
+    """Share of the speed-up kept at each doubling: 1 halves the step time, 0.5 leaves it as it is."""
 
     def factor(self, nodes: int) -> float:
         """Step time on `nodes` over that on the reference: (2 efficiency)^-log2(nodes / reference)."""
@@ -213,11 +213,11 @@ class Workload(Block):
     process_start: LawField = NO_TIME
     """Interpreter, imports and CUDA context of a new process."""
     init: LawField = NO_TIME
-    """Process group and model, at every entry into the training function; the checkpoint load comes on top."""
+    """Process group and model, at every entry into the training function; the load comes on top."""
     warmup: LawField = NO_TIME
     """Compilation and data-loader refill after every process start."""
     count_first_process_start: Flag = True
-    """Whether the run's clock starts before the first process start (true) or, as where the job times itself, after."""
+    """Whether the run's clock starts before the first process start, or after it as in a job that times itself."""
     scaling: Scaling | None = None
     """How the step time changes with the number of nodes."""
 

@@ -32,12 +32,13 @@ from sim.law import Law, LawError
 from sim.scenario_cluster import MAX_STEPS, NO_TIME
 from sim.units import PER_UNITS, Per, exact_duration, parse_duration, parse_rate, shown
 
+MIN_RATE_PER_S = 1e-18  # rarer is never: the mean life would leave the range of times
 SYMPTOMS: tuple[Symptom, ...] = get_args(Symptom)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Useful work between two checkpoints: ``500 steps``, or a duration (``30min``, 1800). One of the two is set."""
+    """Useful work between two checkpoints: ``500 steps``, or a duration (``30min``, 1800)."""
 
     steps: int | None = None
     seconds: float | None = None
@@ -50,7 +51,9 @@ class Interval:
             return raw
         if isinstance(raw, str) and raw.strip().endswith(("steps", "step")):
             count = raw.strip().removesuffix("s").removesuffix("step").strip()
-            if not (count.isascii() and count.isdigit() and len(count) <= 13 and 1 <= int(count) <= MAX_STEPS):
+            if not (
+                count.isascii() and count.isdigit() and len(count) <= 13 and 1 <= int(count) <= MAX_STEPS
+            ):
                 raise ValueError(f"must be a whole number of steps from 1, such as {example} {shown(raw)}")
             return cls(steps=int(count))
         try:
@@ -69,8 +72,10 @@ class Interval:
         return exact_duration(self.seconds) if text else self.seconds
 
     def in_steps(self, step_s: float) -> int:
-        """Steps between saves: at least 1, halves rounded up [design 5.0]."""
-        return self.steps if self.steps is not None else max(1, math.floor((self.seconds or 0.0) / step_s + 0.5))
+        """Count the steps between saves: at least 1, halves rounded up."""
+        return (
+            self.steps if self.steps is not None else max(1, math.floor((self.seconds or 0.0) / step_s + 0.5))
+        )
 
 
 def _write_interval(interval: Interval, info: Any) -> str | float:
@@ -182,13 +187,24 @@ class Checkpoint(Block):
             if self.bytes is None:
                 yield Problem("bytes", "required beside bandwidth (got nothing)")
             if self.write_time is not None:
-                yield Problem("write_time", f"must be left out beside bandwidth {shown(self.write_time.plain(text=True))}")
+                yield Problem(
+                    "write_time",
+                    f"must be left out beside bandwidth {shown(self.write_time.plain(text=True))}",
+                )
             if self.bandwidth.read_aggregate is not None and self.load_time != NO_TIME:
-                yield Problem("load_time", f"must be left out beside bandwidth.read_aggregate {shown(self.load_time.plain(text=True))}")
+                yield Problem(
+                    "load_time",
+                    f"must be left out beside read_aggregate {shown(self.load_time.plain(text=True))}",
+                )
         if self.mode in ("sync", "async", "local") and self.interval is None:
-            yield Problem("interval", f"required in mode {self.mode}, such as '500 steps' or '30min' (got nothing)")
+            yield Problem(
+                "interval", f"required in mode {self.mode}, such as '500 steps' or '30min' (got nothing)"
+            )
         if self.mode in ("sync", "async") and self.write_time is None and self.bandwidth is None:
-            yield Problem("write_time", f"required in mode {self.mode}, unless bytes and bandwidth are given (got nothing)")
+            yield Problem(
+                "write_time",
+                f"required in mode {self.mode}, unless bytes and bandwidth are given (got nothing)",
+            )
         if self.mode in ("async", "local") and self.stall_time is None:
             yield Problem("stall_time", f"required in mode {self.mode} (got nothing)")
         if self.mode == "tiered" and not 1 <= len(self.tiers) <= 8:
@@ -211,14 +227,22 @@ class Slowdown(Block):
     def rules(self) -> Iterator[Problem]:
         """Ask for exactly one end."""
         if (self.duration is None) == (self.until is None):
-            yield Problem("", f"must have exactly one of duration, until (got {'neither' if self.until is None else 'both'})")
+            got = "neither" if self.until is None else "both"
+            yield Problem(
+                "",
+                f"must have exactly one of duration, until (got {got})",
+            )
 
 
 class Fault(Block):
     """What classes of faults and scheduled faults have in common."""
 
+    name: ItemName | None = None
+    """Name, for paths and for the tables of faults."""
     symptom: Symptom
     """How the fault shows."""
+    scope: Scope = "rank"
+    """What it takes down."""
     repair: Flag = False
     """Whether the node must leave for repair."""
     detect: LawField | None = None
@@ -228,21 +252,28 @@ class Fault(Block):
     slowdown: Slowdown | None = None
     """For symptom slowdown: how much slower, and for how long."""
 
-    def _fault_rules(self, scope: Scope) -> Iterator[Problem]:
+    def rules(self) -> Iterator[Problem]:
+        """Ask for what the symptom needs, and refuse what it has no use for."""
         if self.symptom == "slowdown" and self.slowdown is None:
-            yield Problem("slowdown", "required with symptom slowdown, such as {factor: 2, duration: 1h} (got nothing)")
+            yield Problem(
+                "slowdown", "required with symptom slowdown, such as {factor: 2, duration: 1h} (got nothing)"
+            )
         if self.symptom != "slowdown" and self.slowdown is not None:
-            yield Problem("slowdown", f"must be left out unless the symptom is slowdown {shown(self.symptom)}")
+            yield Problem(
+                "slowdown", f"must be left out unless the symptom is slowdown {shown(self.symptom)}"
+            )
         if self.slowdown is not None and self.slowdown.until == "repaired" and not self.repair:
             yield Problem("slowdown.until", "needs repair: true, or state a duration (got 'repaired')")
         if self.symptom == "silent_corruption" and self.detect is None:
-            yield Problem("detect", "required with symptom silent_corruption: when is it noticed? (got nothing)")
+            yield Problem(
+                "detect", "required with symptom silent_corruption: when is it noticed? (got nothing)"
+            )
         if self.symptom != "hang" and self.gil == "held":
             yield Problem("gil", f"must be left out unless the symptom is hang {shown(self.symptom)}")
-        if self.repair and scope == "job":
+        if self.repair and self.scope == "job":
             yield Problem("repair", "must be false with scope job: which node would go to repair? (got True)")
-        if self.symptom == "node_loss" and scope in ("rank", "gpu"):
-            yield Problem("scope", f"must be node, rack or job with symptom node_loss {shown(scope)}")
+        if self.symptom == "node_loss" and self.scope in ("rank", "gpu"):
+            yield Problem("scope", f"must be node, rack or job with symptom node_loss {shown(self.scope)}")
 
 
 class FaultClass(Fault):
@@ -281,13 +312,17 @@ class FaultClass(Fault):
     def rules(self) -> Iterator[Problem]:
         """Ask for exactly one measure of the frequency and for what the symptom needs."""
         if (self.rate is None) == (self.mtbf is None):
-            yield Problem("", f"must have exactly one of rate, mtbf (got {'neither' if self.rate is None else 'both'})")
+            yield Problem(
+                "", f"must have exactly one of rate, mtbf (got {'neither' if self.rate is None else 'both'})"
+            )
         else:
             try:
                 self.life_law()
             except LawError as error:
                 yield from (Problem(f"law.{path}", message) for path, message in error.problems)
-        yield from self._fault_rules(self.scope)
+        if self.rate is not None and 0 < self.rate < MIN_RATE_PER_S:
+            yield Problem("rate", f"must be 0 or at least {MIN_RATE_PER_S:g} a second {shown(self.rate)}")
+        yield from super().rules()
 
     def rate_per_s(self) -> float:
         """Faults per second of one unit (of `per`), the long-run mean."""
@@ -305,18 +340,10 @@ class FaultClass(Fault):
 class ScheduledFault(Fault):
     """A fault that strikes once, when its step is first reached."""
 
-    name: ItemName | None = None
-    """Name, for paths and for the tables of faults."""
     step: Count
     """Strikes once this many steps are done."""
     rank: Count
     """The rank it strikes; its node is rank // gpus_per_node."""
-    scope: Scope = "rank"
-    """What it takes down."""
-
-    def rules(self) -> Iterator[Problem]:
-        """Ask for what the symptom needs."""
-        yield from self._fault_rules(self.scope)
 
 
 class Failures(Block):
@@ -332,6 +359,6 @@ class Failures(Block):
     def rules(self) -> Iterator[Problem]:
         """Ask for unique names."""
         for field, items in (("classes", self.classes), ("schedule", self.schedule)):
-            names = [item.name for item in items if item.name is not None]  # type: ignore[attr-defined]
+            names = [item.name for item in items if item.name is not None]
             for name in dict.fromkeys(name for name in names if names.count(name) > 1):
                 yield Problem(field, f"must have unique names {shown(name)}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import hashlib
+import inspect
+import itertools
 import json
+import textwrap
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -23,8 +27,8 @@ EXCLUSIVE = (("steps", "useful_time"), ("rate", "mtbf"), ("write_time", "bandwid
 
 M = TypeVar("M", bound=BaseModel)
 
-# What a broken part is replaced by, so that the rules between the blocks can still be checked in a second pass. Chosen
-# so that no rule is broken by it.
+# What a broken part is replaced by, so that the rules between the blocks can still be checked in a second pass.
+# Chosen so that no rule is broken by it.
 _STAND_IN: dict[str, Any] = {
     "cluster": {"nodes": 1_000_000, "nodes_per_rack": 8, "repair": {"stages": [{"time": 0}]}},
     "cluster.nodes": 1_000_000,
@@ -33,11 +37,13 @@ _STAND_IN: dict[str, Any] = {
     "workload": {"step_time": 1, "steps": 1},
     "workload.step_time": 1,
     "checkpoint": {"mode": "none"},
+    "rate": "1 per day",
+    "mtbf": "1d",
 }
 
 
 def read_source(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
-    """Give the raw mapping of a catalog name, a file, YAML text (a str of several lines) or a mapping; and its folder.
+    """Give the raw mapping of a catalog name, file, YAML text (a str of several lines) or mapping; and its folder.
 
     A file is preferred to a catalog scenario of the same name. Raises `ScenarioError`.
     """
@@ -86,7 +92,9 @@ def override(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     for text in overrides:
         path, equals, value_text = text.partition("=") if isinstance(text, str) else ("", "", "")
         if not equals or not path.strip():
-            problems.append(Problem("--set", f"must be path=value, such as checkpoint.interval=30min {shown(text)}"))
+            problems.append(
+                Problem("--set", f"must be path=value, such as checkpoint.interval=30min {shown(text)}")
+            )
             continue
         try:
             value = yaml_text.plain(yaml_text.read(value_text, path.strip()), path.strip())
@@ -101,13 +109,21 @@ def override(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
 def _set(raw: dict[str, Any], path: str, value: Any) -> None:
     steps = path.split(".")
     if len(steps) > yaml_text.MAX_DEPTH or not all(steps):
-        raise ScenarioError([Problem(path[:100], "must be names joined by dots, such as checkpoint.interval")])
+        raise ScenarioError(
+            [Problem(path[:100], "must be names joined by dots, such as checkpoint.interval")]
+        )
     here: Any = raw
     for i, step in enumerate(steps):
         last, so_far = i == len(steps) - 1, ".".join(steps[:i])
         if isinstance(here, list):
             named = [j for j, item in enumerate(here) if isinstance(item, dict) and item.get("name") == step]
-            index = named[0] if named else int(step) if step.isascii() and step.isdigit() and len(step) < 6 else -1
+            index = (
+                named[0]
+                if named
+                else int(step)
+                if step.isascii() and step.isdigit() and len(step) < 6
+                else -1
+            )
             if not 0 <= index < len(here):
                 known = ", ".join(_item_step(item, j) for j, item in enumerate(here[:20])) or "none"
                 raise ScenarioError([Problem(so_far, f"has no item {step!r}; items: {known}")])
@@ -149,13 +165,18 @@ def build(model: type[M], raw: dict[str, Any], base: Path | None) -> M:
         else:
             break
         for problem in more:
-            around = any(old.startswith(f"{problem.path}.") or problem.path.startswith(f"{old}.") for old in known)
+            around = any(
+                old.startswith(f"{problem.path}.") or problem.path.startswith(f"{old}.") for old in known
+            )
             if not around and problem.path not in known:
                 problems.append(problem)
         known |= {problem.path for problem in more}
     unique = list(dict.fromkeys(problems))
     if len(unique) > MAX_PROBLEMS:
-        unique = [*unique[:MAX_PROBLEMS], Problem("scenario", f"and {len(unique) - MAX_PROBLEMS} more problems")]
+        unique = [
+            *unique[:MAX_PROBLEMS],
+            Problem("scenario", f"and {len(unique) - MAX_PROBLEMS} more problems"),
+        ]
     raise ScenarioError(unique)
 
 
@@ -174,8 +195,9 @@ def _drop(raw: Any, path: str) -> None:
         elif isinstance(here, dict):
             if i == len(steps) - 1:
                 here.pop(step, None)
-                if path in _STAND_IN:
-                    here[step] = _STAND_IN[path]
+                stand_in = _STAND_IN.get(path, _STAND_IN.get(step) if steps[0] == "failures" else None)
+                if stand_in is not None:
+                    here[step] = stand_in
                 return
             if step not in here:
                 return
@@ -186,7 +208,11 @@ def _drop(raw: Any, path: str) -> None:
 
 def _item_step(item: Any, index: int) -> str:
     name = item.get("name") if isinstance(item, dict) else None
-    return name if isinstance(name, str) and name.isprintable() and len(name) <= 60 and "." not in name else str(index)
+    return (
+        name
+        if isinstance(name, str) and name.isprintable() and len(name) <= 60 and "." not in name
+        else str(index)
+    )
 
 
 def _path(raw: Any, loc: Iterable[int | str]) -> str:
@@ -203,12 +229,14 @@ def _path(raw: Any, loc: Iterable[int | str]) -> str:
 
 
 def _problems(model: type[BaseModel], raw: Any, error: ValidationError) -> list[Problem]:
-    found = []
+    found: list[Problem] = []
     for item in error.errors(include_url=False):
         path, kind = _path(raw, item["loc"]), item["type"]
         context: dict[str, Any] = item.get("ctx", {})
         if kind == RULES:
-            inner = [Problem(".".join(p for p in (path, q.path) if p), q.message) for q in context["problems"]]
+            inner = [
+                Problem(".".join(p for p in (path, q.path) if p), q.message) for q in context["problems"]
+            ]
             found.extend(Problem(problem.path or "scenario", problem.message) for problem in inner)
             continue
         got = shown(item["input"])
@@ -217,7 +245,8 @@ def _problems(model: type[BaseModel], raw: Any, error: ValidationError) -> list[
         elif kind == "extra_forbidden":
             allowed = _keys_at(model, item["loc"][:-1])
             close = difflib.get_close_matches(str(item["loc"][-1])[:60], allowed, 1)
-            message = f"unknown key; {f'did you mean {close[0]}?' if close else 'allowed: ' + ', '.join(allowed)} {got}"
+            hint = f"did you mean {close[0]}?" if close else f"allowed: {', '.join(allowed)}"
+            message = f"unknown key; {hint} {got}"
         elif kind == "literal_error":
             message = f"must be one of {context['expected']} {got}"
         elif kind in ("model_type", "model_attributes_type", "dict_type"):
@@ -250,6 +279,46 @@ def _block_in(annotation: Any) -> type[BaseModel] | None:
     if get_origin(annotation) in (tuple, Union, types.UnionType):
         return next((block for arg in get_args(annotation) if (block := _block_in(arg)) is not None), None)
     return None
+
+
+def describe(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Put the docstring under each field into the JSON Schema of a model.
+
+    Pydantic can do so itself, but parses all sources at import: that costs every command 0.2 s.
+    """
+    blocks: dict[str, type[BaseModel]] = {}
+
+    def collect(block: type[BaseModel]) -> None:
+        blocks[block.__name__] = block
+        for field in block.model_fields.values():
+            inner = _block_in(field.annotation)
+            if inner is not None and inner.__name__ not in blocks:
+                collect(inner)
+
+    collect(model)
+    for name, body in [(model.__name__, schema), *schema.get("$defs", {}).items()]:
+        docs: dict[str, str] = {}
+        for base in reversed(blocks[name].__mro__):
+            if base.__module__.startswith("sim."):
+                docs |= _field_docs(base)
+        for field, keys in body.get("properties", {}).items():
+            if field in docs:
+                keys["description"] = docs[field]
+    return schema
+
+
+def _field_docs(block: type) -> dict[str, str]:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(block))).body[0]
+    assert isinstance(tree, ast.ClassDef)
+    docs = {}
+    for field, doc in itertools.pairwise(tree.body):
+        if (
+            isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(doc, ast.Expr)
+        ):
+            docs[field.target.id] = ast.literal_eval(doc.value).strip()
+    return docs
 
 
 def digest(data: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """Scenario blocks of recovery: one for each restart layer.
 
-A setting left at None has no value of its own: the default of the NVRx (or Kubernetes) version stated is used, as
-sim/recovery resolves it. ``off`` switches a timeout off.
+A setting left at None has no value of its own: the default of the NVRx (or Kubernetes) version stated is used,
+as sim/recovery resolves it. ``off`` switches a timeout off.
 """
 
 from __future__ import annotations
@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from sim.fields import Block, Budget, Duration, Flag, Layer, LawField, PositiveDuration, Probability, Problem, Text, Timeout
+from sim.fields import (
+    Block,
+    Budget,
+    Duration,
+    Flag,
+    LawField,
+    Layer,
+    PositiveDuration,
+    Probability,
+    Problem,
+    Text,
+    Timeout,
+)
 from sim.law import Law
 from sim.scenario_cluster import NO_TIME
 from sim.units import shown

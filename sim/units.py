@@ -1,7 +1,7 @@
 """Text <-> SI. Durations, sizes, bandwidths and rates are parsed here and nowhere else.
 
-Inside the code everything is seconds, bytes, bytes/s and 1/s. A plain number is already SI. Text that cannot be
-read raises ``ValueError`` with one line: what was got and an example of what is allowed.
+Inside the code everything is seconds, bytes, bytes/s and 1/s. A plain number is already SI. Text that cannot
+be read raises ``ValueError`` with one line: what was got and an example of what is allowed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ MAX_SI = 1e18  # beyond any time, size or bandwidth met in practice: such input 
 MINUTE_S, HOUR_S, DAY_S, WEEK_S, YEAR_S = 60.0, 3600.0, 86400.0, 604800.0, 365.25 * 86400.0
 
 _SHORT_S = {"s": 1.0, "m": MINUTE_S, "min": MINUTE_S, "h": HOUR_S, "d": DAY_S, "w": WEEK_S}
-_LONG_S = {"second": 1.0, "sec": 1.0, "minute": MINUTE_S, "hour": HOUR_S, "hr": HOUR_S, "day": DAY_S, "week": WEEK_S}
+_LONG_S = {
+    "second": 1.0,
+    "sec": 1.0,
+    "minute": MINUTE_S,
+    "hour": HOUR_S,
+    "hr": HOUR_S,
+    "day": DAY_S,
+    "week": WEEK_S,
+}
 _TIME_S = _SHORT_S | _LONG_S | {name + "s": value for name, value in _LONG_S.items()} | {"mins": MINUTE_S}
 _RATE_TIME_S = _TIME_S | {"year": YEAR_S, "years": YEAR_S}
 _DIVISOR = {"ms": 1e3, "us": 1e6, "ns": 1e9}  # a division keeps 500ms at exactly 0.5
@@ -122,8 +130,8 @@ def parse_bandwidth(x: object) -> float:
 def parse_rate(x: object) -> tuple[float, Per | None]:
     """Events per second and what they are counted by, from ``3.8 per 1000 node-days``.
 
-    ``0.01 per day`` and ``1 per week`` name no unit (None); a number is events per second. Exposure may be stated as
-    it was observed: ``148 per 110592 node-days``. A year is 365.25 days.
+    ``0.01 per day`` and ``1 per week`` name no unit (None); a number is events per second. Exposure may be stated
+    as it was observed: ``148 per 110592 node-days``. A year is 365.25 days.
     """
     example, what = "'3.8 per 1000 node-days' or '1 per week'", "a rate"
     if not isinstance(x, str):
@@ -139,7 +147,9 @@ def parse_rate(x: object) -> tuple[float, Per | None]:
         raise ValueError(f"has no time unit {time!r}; write {what} such as {example} {shown(x)}")
     per: Per | None = next((p for p in PER_UNITS if p == unit), None)
     if unit is not None and per is None:
-        raise ValueError(f"must count by one of {', '.join(PER_UNITS)}, not {unit!r}, such as {example} {shown(x)}")
+        raise ValueError(
+            f"must count by one of {', '.join(PER_UNITS)}, not {unit!r}, such as {example} {shown(x)}"
+        )
     if exposure * _RATE_TIME_S[time] <= 0 or math.isinf(exposure):
         raise ValueError(f"must be events over a time above 0, such as {example} {shown(x)}")
     return _number(count / (exposure * _RATE_TIME_S[time]), example, what), per
@@ -169,13 +179,17 @@ def format_bytes(n: float) -> str:
 
 
 def exact_duration(s: float) -> str | float:
-    """The shortest text that ``parse_duration`` reads back as exactly `s`, else the number itself."""
-    whole = (f"{s / size:.0f}{unit}" for unit, size in (("d", DAY_S), ("h", HOUR_S), ("min", MINUTE_S)) if s >= size)
+    """Write the shortest text that ``parse_duration`` reads back as exactly `s`, else the number itself."""
+    whole = (
+        f"{s / size:.0f}{unit}"
+        for unit, size in (("d", DAY_S), ("h", HOUR_S), ("min", MINUTE_S))
+        if s >= size
+    )
     return _exact((*whole, f"{s!r}s".replace(".0s", "s")), s, parse_duration)
 
 
 def exact_bytes(n: float) -> str | float:
-    """The shortest text that ``parse_bytes`` reads back as exactly `n`, else the number itself."""
+    """Write the shortest text that ``parse_bytes`` reads back as exactly `n`, else the number itself."""
     texts = (f"{n / _PREFIX[p]:.12g}{p}B" for p in ("T", "Ti", "G", "Gi", "M", "Mi") if n >= _PREFIX[p])
     return min((t for t in texts if parse_bytes(t) == n), key=len, default=n)
 

@@ -1,6 +1,7 @@
 """YAML in and out, safely: bounded size and depth, no tags, no aliases, no repeated keys.
 
-Reads the YAML 1.2 core schema rather than PyYAML's 1.1: ``off``, ``no`` and ``1:30`` stay text, ``1e6`` is a number.
+Reads the YAML 1.2 core schema rather than PyYAML's 1.1: ``off``, ``no`` and ``1:30`` stay text, ``1e6`` is a
+number.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
 }
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C parser is ten times faster where it is built
+_Loader: Any = getattr(
+    yaml, "CSafeLoader", yaml.SafeLoader
+)  # the C parser is ten times faster where it is built
 
 
 def read(text: str | bytes, origin: str) -> Any:
@@ -41,7 +44,9 @@ def read(text: str | bytes, origin: str) -> Any:
         try:
             text = text.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise ScenarioError([Problem(origin, f"must be UTF-8 text (got byte {error.start} outside it)")]) from None
+            raise ScenarioError(
+                [Problem(origin, f"must be UTF-8 text (got byte {error.start} outside it)")]
+            ) from None
     try:
         return _Builder(origin).build(text)
     except yaml.MarkedYAMLError as error:
@@ -61,7 +66,7 @@ def scalar(text: str) -> Any:
 
 
 class _Builder:
-    """Builds the data from parser events, in one pass and without recursion: depth is bounded by us, not the stack."""
+    """Builds the data from parser events in one pass, without recursion: depth is bounded by us, not the stack."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -85,7 +90,9 @@ class _Builder:
                 continue
             items += 1
             if items > MAX_ITEMS or len(stack) > MAX_DEPTH:
-                self.refuse(event, f"must hold at most {MAX_ITEMS} values, nested {MAX_DEPTH} deep (got more)")
+                self.refuse(
+                    event, f"must hold at most {MAX_ITEMS} values, nested {MAX_DEPTH} deep (got more)"
+                )
             tag = getattr(event, "tag", None)
             if tag is not None and tag != "!":
                 self.refuse(event, f"must not use tags (got {tag[:40]!r})")
@@ -108,10 +115,17 @@ class _Builder:
         elif keys[-1] is _NO_KEY:
             if not isinstance(value, str):
                 key = event.value if isinstance(event, yaml.ScalarEvent) else "a collection"
-                self.problems.append(Problem(self.origin, f"must have text keys (got {key[:40]!r}){_at(event.start_mark)}"))
+                self.problems.append(
+                    Problem(self.origin, f"must have text keys (got {key[:40]!r}){_at(event.start_mark)}")
+                )
                 value = f"{key}"
             elif value in parent:
-                self.problems.append(Problem(self.origin, f"must name each key once (got {value[:40]!r} again){_at(event.start_mark)}"))
+                self.problems.append(
+                    Problem(
+                        self.origin,
+                        f"must name each key once (got {value[:40]!r} again){_at(event.start_mark)}",
+                    )
+                )
             if len(self.problems) >= MAX_PROBLEMS:
                 raise ScenarioError(self.problems)
             keys[-1] = value
@@ -137,13 +151,15 @@ class _Dumper(yaml.SafeDumper):
         return True
 
     def represent_text(self, data: str) -> yaml.ScalarNode:
-        plain = isinstance(scalar(data), str) and self.resolve(yaml.ScalarNode, data, (True, False)).endswith(":str")
+        tag_1_1: str = self.resolve(yaml.ScalarNode, data, (True, False))  # type: ignore[no-untyped-call]
+        plain = isinstance(scalar(data), str) and tag_1_1.endswith(":str")
         return self.represent_scalar("tag:yaml.org,2002:str", data, style=None if plain else '"')
 
     def represent_real(self, data: float) -> yaml.ScalarNode:
         text = repr(data) if math.isfinite(data) else ".inf" if data > 0 else "-.inf" if data < 0 else ".nan"
         mantissa, e, exponent = text.partition("e")
-        return self.represent_scalar("tag:yaml.org,2002:float", mantissa + (".0" if e and "." not in mantissa else "") + e + exponent)
+        point = ".0" if e and "." not in mantissa else ""  # YAML 1.1 reads 1e-07 as text
+        return self.represent_scalar("tag:yaml.org,2002:float", mantissa + point + e + exponent)
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)
@@ -152,23 +168,29 @@ _Dumper.add_representer(float, _Dumper.represent_real)
 
 def write(data: Mapping[str, Any]) -> str:
     """Write YAML that `read` reads back exactly; keys keep their order."""
-    text: str = yaml.dump(dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None)
+    text: str = yaml.dump(
+        dict(data), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
+    )
     return text
 
 
 def plain(data: Any, origin: str = "scenario") -> Any:
     """Reduce any mapping from Python to what YAML could have said; raise `ScenarioError` with every problem.
 
-    Numpy numbers become Python's, tuples lists; a None in a mapping counts as left out. Cycles end at the depth limit.
+    Numpy numbers become Python's, tuples lists; a None in a mapping counts as left out. Cycles end at the depth
+    limit.
     """
     problems: list[Problem] = []
     left = [MAX_ITEMS]
 
     def walk(x: Any, path: str, depth: int) -> Any:
         left[0] -= 1
-        if depth > MAX_DEPTH or left[0] < 0 or len(problems) >= MAX_PROBLEMS:
-            if not problems or problems[-1].message[:13] != "must be neste":
-                problems.append(Problem(path, f"must be nested at most {MAX_DEPTH} deep, {MAX_ITEMS} values in all (got more)"))
+        if len(problems) >= MAX_PROBLEMS:
+            return None
+        if depth > MAX_DEPTH or left[0] < 0:
+            problems.append(
+                Problem(path, f"must hold at most {MAX_ITEMS} values, nested {MAX_DEPTH} deep (got more)")
+            )
             return None
         if x is None or isinstance(x, (bool, float)):
             return x
@@ -192,7 +214,9 @@ def plain(data: Any, origin: str = "scenario") -> Any:
             return [walk(value, f"{path}.{i}", depth + 1) for i, value in enumerate(x[: MAX_ITEMS + 1])]
         if hasattr(x, "item") and hasattr(x, "dtype") and getattr(x, "ndim", 1) == 0:  # a numpy number
             return walk(x.item(), path, depth + 1)
-        problems.append(Problem(path, f"must be text, a number, a list or a mapping (got a {type(x).__name__})"))
+        problems.append(
+            Problem(path, f"must be text, a number, a list or a mapping (got a {type(x).__name__})")
+        )
         return None
 
     result = walk(data, origin, 0)

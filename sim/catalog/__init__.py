@@ -54,7 +54,7 @@ def path_of(name: str) -> Path | None:
 
 
 def show(name: str) -> str:
-    """Text of a catalog scenario or of a node type, sources included. Raises `ScenarioError` on an unknown name."""
+    """Give the text of a catalog scenario or node type; raise `ScenarioError` on an unknown name."""
     path = path_of(name)
     if path is None and name in hardware_names():
         path = FOLDER / "hardware" / f"{name}.yaml"
