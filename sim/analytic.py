@@ -150,7 +150,7 @@ def async_waste(
 
 def async_interval(stall_s: float, write_s: float, mtbf_s: float) -> float:
     """Return the interval [s] of the lowest `async_waste`, ``max(sqrt(2 w M), P)``. Derived here."""
-    return max(young(stall_s, mtbf_s), _not_negative("write_s", write_s))
+    return max(young(_not_negative("stall_s", stall_s), mtbf_s), _not_negative("write_s", write_s))
 
 
 def async_effective_stall(write_s: float, interval_s: float) -> float:

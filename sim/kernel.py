@@ -98,17 +98,22 @@ def compile_check(examples: Mapping[str, tuple[Any, ...]] | None = None, prefix:
     return problems
 
 
+class _AnythingError(Exception):
+    """A parameter may be anything, so its compiled type is only known from an example."""
+
+
 def _problem(plain: Callable[..., Any], example: tuple[Any, ...] | None) -> str:
     if example is not None:
         return _differs(plain, example)
-    types = _argument_types(plain)
-    if types is not None:
-        _caller(plain).compile((types,))
-        return ""
-    from numba.core import compiler
+    try:
+        types = _argument_types(plain)
+    except _AnythingError:
+        from numba.core import compiler
 
-    frontend: Any = compiler.run_frontend
-    frontend(plain)
+        frontend: Any = compiler.run_frontend
+        frontend(plain)
+        return ""
+    _caller(plain).compile((types,))
     return ""
 
 
@@ -146,14 +151,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _argument_types(plain: Callable[..., Any]) -> Any:
-    """Return the compiled type of the tuple of a rule's arguments; None if one of them may be anything."""
+    """Return the compiled type of the tuple of a rule's arguments."""
     hints = get_type_hints(plain)
     parameters = inspect.signature(plain).parameters
     missing = [name for name in parameters if name not in hints]
     if missing:
         raise TypeError(f"parameters without a type: {', '.join(missing)}; annotate them")
-    if any(hints[name] is Any for name in parameters):
-        return None
     return _tuple_type([hints[name] for name in parameters])
 
 
@@ -168,6 +171,8 @@ def _numba_type(hint: Any) -> Any:
     import numba
     import numpy as np
 
+    if hint is Any:
+        raise _AnythingError
     numba_types: Any = numba.types
     if get_origin(hint) is np.ndarray:
         scalar = get_args(get_args(hint)[1])[0]
