@@ -1,0 +1,340 @@
+"""What the rules read: a scenario turned into numbers, once, before a run.
+
+Every duration becomes a row of the law table (see sampling.py) with a random stream named after its path in the
+scenario, so that a draw depends on what it means and not on where its row happens to lie.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from sim import codes, sampling
+from sim.draws import stream_id
+from sim.recovery import defaults
+
+if TYPE_CHECKING:
+    from sim.scenario import FaultClass, Law, Scenario
+
+# Rows of the law table; fault classes and repair stages follow.
+(
+    PROCESS_START,
+    INIT,
+    WARMUP,
+    WRITE,
+    STALL,
+    LOAD,
+    HUMAN,
+    FIXED_DETECT,
+    FIXED_RESTART,
+    ABORT_IN_PROCESS,
+    UNWIND,
+    BARRIER,
+    REENTRY_WAIT,
+    STOP,
+    RECLAIM,
+    RENDEZVOUS_ROW,
+    PROVISION,
+    STEP,
+) = range(18)
+FIRST_CLASS_ROW: Final = 18
+LIFE, CLASS_DETECT, SLOW_FOR, AGE = range(4)
+
+# Streams of things that happen with a probability or spread evenly over a poll interval.
+POLL, HEALTH, SUCCESS, REPAIR_ESCALATES, REPAIR_CURES, HEARTBEAT = range(6)
+_EVEN_STREAMS = ("poll", "health_check", "success", "repair.escalate", "repair.success", "heartbeat_check")
+
+
+class Params(NamedTuple):
+    """One scenario as numbers [s, steps, 1/s, fractions]. Arrays for the batch driver, lists for SimPy."""
+
+    laws: Any
+    tables: Any
+    streams: Any  # [row]
+    even_streams: Any  # [POLL..]
+    # workload
+    steps: float
+    nominal_s: float  # a step's nominal time: the median of its law
+    pace_s: float  # a step's mean time
+    step_productive_s: float  # mean of min(step time, nominal)
+    first_process_start: bool
+    # checkpoint
+    mode: int
+    interval_steps: float
+    on_busy: int
+    keep: int
+    final_save: bool
+    publish_next: bool
+    async_factor: float
+    survives: Any  # [symptom] a background write goes on
+    # cluster
+    nodes: int
+    gpus_per_node: int
+    hot: int
+    cold: int
+    racks: int
+    nodes_per_rack: int
+    crews: int  # 0 = no limit
+    renews: bool
+    stationary: bool
+    repair_row0: int
+    repair_success: Any
+    repair_escalate: Any
+    # failures
+    running_clock: bool
+    n_classes: int
+    class_row0: int
+    class_rate: Any  # per unit [1/s]
+    class_per: Any
+    class_scope: Any
+    class_symptom: Any
+    class_repair: Any
+    class_gil_held: Any
+    class_detect: Any  # has its own detection law
+    class_factor: Any  # slowdown
+    class_until_repaired: Any
+    class_tree: Any  # drawn unit by unit
+    class_units: Any  # units a node
+    class_leaves: Any  # of its tree, a power of two
+    class_tree0: Any
+    class_unit0: Any
+    class_stream: Any
+    n_units: int
+    tree_size: int
+    scheduled_step: Any
+    scheduled_rank: Any
+    scheduled_symptom: Any
+    scheduled_scope: Any
+    scheduled_repair: Any
+    scheduled_gil_held: Any
+    # recovery
+    layer_on: Any  # [layer]
+    launcher: int
+    monitor_s: float  # how often the launcher looks at its processes
+    nccl_s: float
+    soft_s: float
+    hard_s: float
+    heartbeat_in_process_s: float
+    monitor_in_process_s: float
+    last_call_s: float
+    termination_grace_s: float
+    unwind_is_step: bool
+    atomic: bool
+    reserve_ranks: int
+    health_in_process: float
+    success_in_process: float
+    max_in_process: float
+    heartbeat_s: float
+    initial_heartbeat_s: float
+    stop_timeout_s: float
+    reclaim_timeout_s: float
+    health_in_job: float
+    success_in_job: float
+    max_in_job: float
+    max_no_progress: float
+    max_replacements: float
+    has_human: bool
+    max_wall_s: float
+
+
+class _Table:
+    """The law table while it is being filled."""
+
+    def __init__(self) -> None:
+        self.rows: list[sampling.Row] = []
+        self.tables: list[float] = []
+        self.streams: list[int] = []
+
+    def add(self, path: str, law: Law | float | None) -> int:
+        if law is None or isinstance(law, (int, float)):
+            row: sampling.Row = (sampling.CONSTANT, float(law or 0.0), 0.0, 0, 0)
+        else:
+            row = sampling.build_row(law, self.tables)
+        return self.add_row(path, row)
+
+    def add_row(self, path: str, row: sampling.Row) -> int:
+        self.rows.append(row)
+        self.streams.append(_stream(path))
+        return len(self.rows) - 1
+
+
+def _stream(name: str) -> int:
+    return stream_id(name) >> 2  # leaves room to add small numbers to it
+
+
+def compile_scenario(s: Scenario) -> Params:
+    """Turn a scenario into the numbers that the rules read (plain lists; `as_arrays` for numba)."""
+    r, cl, ck, w = s.recovery, s.cluster, s.checkpoint, s.workload
+    ip, ij = r.in_process, r.in_job
+    d = defaults.IN_JOB[r.nvrx]
+    table = _Table()
+    for path, law in (
+        ("workload.process_start", w.process_start),
+        ("workload.init", w.init),
+        ("workload.warmup", w.warmup),
+        ("checkpoint.write_time", s.write_law()),
+        ("checkpoint.stall_time", ck.stall_time),
+        ("checkpoint.load_time", s.load_law()),
+        ("recovery.human_response", r.human_response),
+        ("recovery.fixed.detect", r.fixed.detect),
+        ("recovery.fixed.restart", r.fixed.restart),
+        ("recovery.in_process.abort", ip.abort),
+        ("recovery.in_process.unwind", ip.unwind),
+        ("recovery.in_process.barrier", ip.barrier),
+        ("recovery.in_process.reentry_wait", ip.reentry_wait),
+        ("recovery.in_job.stop", ij.stop),
+        ("recovery.in_job.memory_reclaim", d.memory_reclaim_s if ij.memory_reclaim is None else ij.memory_reclaim),
+        ("recovery.in_job.rendezvous", d.rendezvous_s if ij.rendezvous is None else ij.rendezvous),
+        ("recovery.node_replacement.provision", r.node_replacement.provision),
+        ("workload.step_time", w.step_time),
+    ):
+        table.add(path, law)
+    assert len(table.rows) == FIRST_CLASS_ROW
+
+    mean, nominal, productive = sampling.split_at_median(table.rows, table.tables, STEP)
+    scale = s.step_factor()
+    classes = _Classes(s, table)
+    repair_row0 = len(table.rows)
+    stages = cl.repair.stages if cl.repair is not None else ()
+    for i, stage in enumerate(stages):
+        table.add(f"cluster.repair.stages.{i}.time", stage.time)
+
+    def given(value: float | None, default: float) -> float:
+        return default if value is None else float(value)
+
+    def count(value: int | None, default: float = math.inf) -> float:
+        return default if value is None else float(value)
+
+    in_job_on = "in_job" in r.layers
+    sections = ij.section_timeouts
+    step_section = sections.step if sections is not None and sections.step is not None else math.inf
+    schedule = sorted(s.failures.schedule, key=lambda f: f.step)
+    return Params(
+        laws=table.rows,
+        tables=table.tables,
+        streams=table.streams,
+        even_streams=[_stream(name) for name in _EVEN_STREAMS],
+        steps=float(s.total_steps()),
+        nominal_s=nominal * scale,
+        pace_s=mean * scale,
+        step_productive_s=productive * scale,
+        first_process_start=w.count_first_process_start,
+        mode=codes.MODES.index(ck.mode),
+        interval_steps=float(s.interval_steps()) if ck.mode not in ("none", "ideal") else math.inf,
+        on_busy=codes.ON_BUSY.index(ck.on_busy),
+        keep=ck.keep,
+        final_save=ck.final_save,
+        publish_next=ck.publish == "next_save",
+        async_factor=ck.async_slowdown.factor if ck.async_slowdown is not None else 1.0,
+        survives=[symptom in ck.write_survives for symptom in codes.SYMPTOMS],
+        nodes=cl.nodes,
+        gpus_per_node=cl.gpus_per_node,
+        hot=cl.spares.hot,
+        cold=cl.spares.cold,
+        racks=-(-cl.nodes // (cl.nodes_per_rack or cl.nodes)),
+        nodes_per_rack=cl.nodes_per_rack or cl.nodes,
+        crews=0 if cl.repair is None or cl.repair.crews == "unlimited" else int(cl.repair.crews),
+        renews=cl.repair is None or cl.repair.renews,
+        stationary=cl.initial_age == "stationary",
+        repair_row0=repair_row0,
+        repair_success=[stage.success for stage in stages],
+        repair_escalate=[stage.escalate for stage in stages],
+        running_clock=s.failures.clock == "running",
+        **classes.fields(),
+        scheduled_step=[float(f.step) for f in schedule],
+        scheduled_rank=[f.rank for f in schedule],
+        scheduled_symptom=[codes.SYMPTOMS.index(f.symptom) for f in schedule],
+        scheduled_scope=[codes.SCOPES.index(f.scope) for f in schedule],
+        scheduled_repair=[f.repair for f in schedule],
+        scheduled_gil_held=[f.gil == "held" for f in schedule],
+        layer_on=[layer in r.layers for layer in codes.LAYERS],
+        launcher=codes.LAUNCHERS.index(r.launcher),
+        monitor_s=given(ij.monitor_interval, d.monitor_interval_s) if in_job_on else defaults.TORCHRUN_MONITOR_S,
+        nccl_s=r.nccl_timeout,
+        soft_s=ip.soft_timeout,
+        hard_s=ip.hard_timeout,
+        heartbeat_in_process_s=ip.heartbeat_timeout,
+        monitor_in_process_s=ip.monitor_interval,
+        last_call_s=ip.last_call_wait,
+        termination_grace_s=ip.termination_grace,
+        unwind_is_step=ip.unwind is None,
+        atomic=ip.atomic,
+        reserve_ranks=ip.reserve_ranks,
+        health_in_process=ip.health_check_pass,
+        success_in_process=ip.success,
+        max_in_process=count(ip.max_restarts),
+        heartbeat_s=min(given(ij.heartbeat_timeout, d.heartbeat_timeout_s), step_section) if in_job_on else math.inf,
+        initial_heartbeat_s=given(ij.initial_heartbeat_timeout, d.initial_heartbeat_timeout_s),
+        stop_timeout_s=given(ij.stop_timeout, d.stop_timeout_s),
+        reclaim_timeout_s=d.memory_reclaim_timeout_s if d.memory_reclaim_timeout_s > 0 else math.inf,
+        health_in_job=ij.health_check_pass,
+        success_in_job=ij.success,
+        max_in_job=count(ij.max_restarts),
+        max_no_progress=count(ij.max_no_progress_cycles, float(d.max_no_progress_cycles)) or math.inf,
+        max_replacements=count(r.node_replacement.max_restarts),
+        has_human=r.human_response is not None,
+        max_wall_s=s.max_wall_s(),
+    )
+
+
+class _Classes:
+    """The columns of the fault classes."""
+
+    def __init__(self, s: Scenario, table: _Table) -> None:
+        self.s = s
+        self.row0 = len(table.rows)
+        self.units = [_units_a_node(f, s) for f in s.failures.classes]
+        self.trees = []
+        for f in s.failures.classes:
+            name = f"failures.{f.name}"
+            law = f.life_law()  # None: the rate is 0, and the class never strikes
+            life = table.add(f"{name}.life", law)
+            table.add(f"{name}.detect", f.detect)
+            table.add(f"{name}.slowdown", f.slowdown.duration if f.slowdown is not None else None)
+            self.trees.append(law is not None and law.kind != "exponential")
+            needs_age = self.trees[-1] and s.cluster.initial_age == "stationary"
+            age = sampling.equilibrium_row(table.rows, table.tables, life) if needs_age else table.rows[life]
+            table.add_row(f"{name}.age", age)
+
+    def fields(self) -> dict[str, Any]:
+        classes, s = self.s.failures.classes, self.s
+        all_nodes = s.cluster.nodes + s.cluster.spares.hot + s.cluster.spares.cold
+        leaves, tree0, unit0 = [], [], []
+        n_units = tree_size = 0
+        for f, tree, units in zip(classes, self.trees, self.units, strict=True):
+            own = {"job": 1, "rack": -(-s.cluster.nodes // (s.cluster.nodes_per_rack or 1))}
+            n = own.get((f.per or f.scope), all_nodes * units) if tree else 0
+            size = 1
+            while size < n:
+                size *= 2
+            leaves.append(size)
+            tree0.append(tree_size)
+            unit0.append(n_units)
+            n_units += size if tree else 0
+            tree_size += 2 * size if tree else 0
+        slow = [f.slowdown for f in classes]
+        return {
+            "n_classes": len(classes),
+            "class_row0": self.row0,
+            "class_rate": [f.rate_per_s() for f in classes],
+            "class_per": [codes.SCOPES.index((f.per or f.scope)) for f in classes],
+            "class_scope": [codes.SCOPES.index(f.scope) for f in classes],
+            "class_symptom": [codes.SYMPTOMS.index(f.symptom) for f in classes],
+            "class_repair": [f.repair for f in classes],
+            "class_gil_held": [f.gil == "held" for f in classes],
+            "class_detect": [f.detect is not None for f in classes],
+            "class_factor": [x.factor if x is not None else 1.0 for x in slow],
+            "class_until_repaired": [x is not None and x.until == "repaired" for x in slow],
+            "class_tree": self.trees,
+            "class_units": self.units,
+            "class_leaves": leaves,
+            "class_tree0": tree0,
+            "class_unit0": unit0,
+            "class_stream": [_stream(f"failures.{f.name}") for f in classes],
+            "n_units": n_units,
+            "tree_size": tree_size,
+        }
+
+
+def _units_a_node(f: FaultClass, s: Scenario) -> int:
+    return s.cluster.gpus_per_node if (f.per or f.scope) in ("rank", "gpu") else 1

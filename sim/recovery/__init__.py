@@ -1,0 +1,1 @@
+"""Restart layers: what each one contains, how long its phases take and when it gives up."""

@@ -1,0 +1,292 @@
+"""What a restart layer is, and the machine that leads an incident through the layers.
+
+A layer is two rules: `contains(...)`, whether it can absorb a fault, and `stage(inc, p, at, now, ...)`, the phase at
+place `at` of its list and how long it takes. `advance` is the same for all: place 0 is always the detection; a fault
+before `resumed` joins the incident and restarts the layer, charged to its budget; a layer that does not contain the
+fault, or gives up, hands over to the next one enabled.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sim.codes import (
+    BY_CHECK,
+    BY_CLASS,
+    BY_FIXED,
+    BY_HARD_TIMEOUT,
+    BY_HEARTBEAT,
+    BY_HUMAN,
+    BY_MONITOR,
+    BY_SOFT_TIMEOUT,
+    BY_WATCHDOG,
+    BUDGET,
+    DETECT,
+    ESCALATE,
+    FAILED,
+    FIXED,
+    HANG,
+    IN_JOB,
+    IN_PROCESS,
+    NO_LAYER,
+    NO_PROGRESS,
+    NO_REASON,
+    NODE_LOSS,
+    NODE_REPLACEMENT,
+    NODE_WAIT,
+    NOT_CONTAINED,
+    ON_FAULT,
+    PROCESS_EXIT,
+    PROCESS_START,
+    RESUMED,
+    SILENT_CORRUPTION,
+    SLOWDOWN,
+)
+from sim.kernel import rule
+from sim.params import CLASS_DETECT, FIXED_DETECT, HEARTBEAT, HUMAN, POLL
+from sim.recovery import fixed, in_job, in_process, node_replacement
+from sim.recovery.defaults import HEARTBEAT_CHECK_S
+from sim.recovery.state import (
+    ATTEMPT,
+    CLASS,
+    DEADLINE,
+    DETECTOR,
+    GIL_HELD,
+    LAYER,
+    NO_PROGRESS_CYCLES,
+    NODE_NEEDED,
+    NUMBER,
+    PHASE,
+    PROGRESS,
+    PROGRESS_AT_CYCLE,
+    REASON,
+    STAGE,
+    STRUCK_NODE,
+    SYMPTOM,
+    UNTIL,
+    USED_IN_JOB,
+    USED_IN_PROCESS,
+    USED_REPLACEMENT,
+    USED_RESERVE,
+    WRITE_ENDS,
+)
+from sim.sampling import draw
+from sim.draws import u
+
+@rule
+def _contains(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, node_needed: bool) -> bool:
+    if layer == FIXED:
+        return True
+    if layer == IN_PROCESS:
+        return in_process.contains(inc, p, symptom, gil_held, node_needed)
+    if layer == IN_JOB:
+        return in_job.contains(inc, node_needed)
+    if layer == NODE_REPLACEMENT:
+        return node_replacement.contains(inc, symptom, node_needed)
+    return False
+
+
+@rule
+def _has_budget(inc: Any, p: Any, layer: int) -> int:
+    """Return NO_REASON if the layer may try once more, else why not."""
+    if layer == IN_PROCESS and inc[USED_IN_PROCESS] >= p.max_in_process:
+        return BUDGET
+    if layer == IN_JOB and inc[USED_IN_JOB] >= p.max_in_job:
+        return BUDGET
+    if layer == IN_JOB and inc[NO_PROGRESS_CYCLES] >= p.max_no_progress:
+        return NO_PROGRESS
+    if layer == NODE_REPLACEMENT and inc[USED_REPLACEMENT] >= p.max_replacements:
+        return BUDGET
+    return NO_REASON
+
+
+@rule
+def _choose(inc: Any, p: Any, lowest: int, symptom: int, gil_held: bool, node_needed: bool) -> int:
+    """Return the lowest enabled layer from `lowest` up that contains the fault and may still try."""
+    reason = NOT_CONTAINED
+    for layer in range(max(lowest, 0), FIXED + 1):
+        if p.layer_on[layer] and _contains(inc, p, layer, symptom, gil_held, node_needed):
+            short_of = _has_budget(inc, p, layer)
+            if short_of == NO_REASON:
+                return layer
+            reason = short_of
+    inc[REASON] = reason
+    return NO_LAYER
+
+
+@rule
+def _earlier(inc: Any, by: float, other: float, detector: int) -> float:
+    if other < by:
+        inc[DETECTOR] = detector
+        return other
+    return by
+
+
+@rule
+def _detection_s(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, seed: int, replication: int) -> float:
+    """Return the time from the fault to its detection by the earliest configured detector [s]; names it."""
+    number = int(inc[NUMBER])
+    attempt = int(inc[ATTEMPT])
+    c = int(inc[CLASS])
+    if c >= 0 and p.class_detect[c] and symptom != SILENT_CORRUPTION and symptom != SLOWDOWN:
+        inc[DETECTOR] = BY_CLASS
+        return draw(p, p.class_row0 + 4 * c + CLASS_DETECT, seed, replication, number, attempt)
+    inc[DETECTOR] = BY_MONITOR
+    if layer == FIXED:
+        inc[DETECTOR] = BY_FIXED
+        return draw(p, FIXED_DETECT, seed, replication, number, attempt)
+    poll = u(seed, replication, p.even_streams[POLL], number, attempt)
+    look = poll * p.monitor_s  # the launcher sees a dead process at its next look
+    if symptom == HANG or symptom == NODE_LOSS:
+        checked = p.heartbeat_s
+        if checked < math.inf:
+            checked += HEARTBEAT_CHECK_S * u(seed, replication, p.even_streams[HEARTBEAT], number, attempt)
+        by = _earlier(inc, math.inf, p.nccl_s + look, BY_WATCHDOG)
+        by = _earlier(inc, by, checked, BY_HEARTBEAT)
+        if p.layer_on[IN_PROCESS]:
+            poll_in_process = poll * p.monitor_in_process_s
+            if symptom == NODE_LOSS:
+                by = _earlier(inc, by, p.heartbeat_in_process_s + p.monitor_in_process_s, BY_HEARTBEAT)
+            elif layer == IN_PROCESS:
+                by = _earlier(inc, by, p.soft_s + poll_in_process, BY_SOFT_TIMEOUT)
+            else:
+                ends = p.hard_s + p.monitor_in_process_s + p.termination_grace_s
+                by = _earlier(inc, by, ends + look, BY_HARD_TIMEOUT)
+        if p.has_human:
+            by = _earlier(inc, by, draw(p, HUMAN, seed, replication, number, attempt), BY_HUMAN)
+        return by
+    if layer == IN_PROCESS:
+        return poll * p.monitor_in_process_s
+    return look
+
+
+@rule
+def _stage(inc: Any, p: Any, layer: int, at: int, now: float, seed: int, replication: int) -> tuple[int, float]:
+    if layer == FIXED:
+        return fixed.stage(inc, p, at, now, seed, replication)
+    if layer == IN_PROCESS:
+        return in_process.stage(inc, p, at, now, seed, replication)
+    if layer == IN_JOB:
+        return in_job.stage(inc, p, at, now, seed, replication)
+    return node_replacement.stage(inc, p, at, now, seed, replication)
+
+
+@rule
+def _charge(inc: Any, layer: int) -> None:
+    """Begin an attempt: charge the layer's budget."""
+    inc[ATTEMPT] += 1
+    if layer == IN_PROCESS:
+        inc[USED_IN_PROCESS] += 1
+        if inc[SYMPTOM] == PROCESS_EXIT:
+            inc[USED_RESERVE] += 1
+    elif layer == IN_JOB:
+        inc[USED_IN_JOB] += 1
+    elif layer == NODE_REPLACEMENT:
+        inc[USED_REPLACEMENT] += 1
+
+
+@rule
+def _count_cycle(inc: Any) -> float:
+    """A cycle of the launcher has ended: the number of cycles in a row that brought no new checkpoint."""
+    inc[NO_PROGRESS_CYCLES] += 1
+    if inc[PROGRESS] > inc[PROGRESS_AT_CYCLE]:
+        inc[NO_PROGRESS_CYCLES] = 0.0
+        inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
+    return float(inc[NO_PROGRESS_CYCLES])
+
+
+@rule
+def strike(inc: Any, symptom: int, gil_held: bool, fault_class: int, node: int, takes_node: bool) -> None:
+    """Tell the incident who struck; `advance(ON_FAULT)` follows. Opens an incident if none is under way."""
+    if inc[PHASE] == RESUMED:
+        inc[NUMBER] += 1
+        inc[ATTEMPT] = 0.0
+        inc[LAYER] = NO_LAYER
+        inc[NODE_NEEDED] = 0.0
+        inc[UNTIL] = math.inf
+        inc[REASON] = NO_REASON
+        inc[WRITE_ENDS] = 0.0
+    inc[SYMPTOM] = symptom
+    inc[GIL_HELD] = 1.0 if gil_held else 0.0
+    inc[CLASS] = fault_class
+    inc[STRUCK_NODE] = node
+    if takes_node:
+        inc[NODE_NEEDED] = 1.0
+
+
+@rule
+def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: int) -> tuple[int, float]:
+    """Return what comes next in the incident and until when: (phase, until), RESUMED or FAILED.
+
+    `event` is ON_FAULT (after `strike`), ON_TIMER (the phase has run its time) or ON_NODES (every slot is filled).
+    """
+    if event == ON_FAULT:
+        return _begin_detection(inc, p, now, seed, replication)
+    if inc[PHASE] == DETECT:
+        if inc[LAYER] == NO_LAYER:
+            inc[PHASE] = FAILED
+            return FAILED, now
+        if inc[LAYER] == IN_JOB and _count_cycle(inc) >= p.max_no_progress:
+            inc[REASON] = NO_PROGRESS
+            return _hand_over(inc, p, IN_JOB, now, seed, replication)
+        _charge(inc, int(inc[LAYER]))
+        inc[STAGE] = 0.0
+        inc[DEADLINE] = math.inf
+    elif inc[PHASE] >= PROCESS_START and inc[PHASE] != NODE_WAIT and inc[UNTIL] >= inc[DEADLINE]:
+        # Start-up ended by the initial heartbeat timeout: a dead process like any other.
+        inc[SYMPTOM] = PROCESS_EXIT
+        inc[CLASS] = -1
+        return _begin_detection(inc, p, now, seed, replication)
+    while True:
+        layer = int(inc[LAYER])
+        inc[STAGE] += 1
+        phase, lasts = _stage(inc, p, layer, int(inc[STAGE]), now, seed, replication)
+        if phase == ESCALATE:
+            return _hand_over(inc, p, layer, now, seed, replication)
+        if phase == RESUMED:
+            inc[PHASE] = RESUMED
+            return RESUMED, now
+        if lasts > 0.0:
+            inc[PHASE] = phase
+            inc[UNTIL] = min(now + lasts, inc[DEADLINE])
+            return phase, inc[UNTIL]
+
+
+@rule
+def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) -> tuple[int, float]:
+    symptom = int(inc[SYMPTOM])
+    gil_held = inc[GIL_HELD] > 0.0
+    node_needed = inc[NODE_NEEDED] > 0.0
+    unseen = inc[PHASE] == DETECT  # an earlier fault of this incident is still to be detected
+    layer = NO_LAYER
+    if not (unseen and inc[LAYER] == NO_LAYER):  # else the job is lost already and only does not know it yet
+        layer = _choose(inc, p, int(inc[LAYER]), symptom, gil_held, node_needed)
+    by = now
+    detector = inc[DETECTOR]
+    inc[DETECTOR] = BY_CHECK
+    if symptom != SILENT_CORRUPTION and symptom != SLOWDOWN:  # these two were noticed when they struck the job
+        by = now + _detection_s(inc, p, layer, symptom, gil_held, seed, replication)
+    if unseen and inc[UNTIL] <= by:
+        inc[DETECTOR] = detector
+    else:
+        inc[UNTIL] = by
+    inc[PHASE] = DETECT
+    inc[LAYER] = layer
+    return DETECT, inc[UNTIL]
+
+
+@rule
+def _hand_over(inc: Any, p: Any, layer: int, now: float, seed: int, replication: int) -> tuple[int, float]:
+    """A layer gave up: its processes end, and the next layer that contains that takes over."""
+    inc[SYMPTOM] = PROCESS_EXIT
+    inc[CLASS] = -1
+    inc[PHASE] = DETECT
+    reason = inc[REASON]
+    inc[LAYER] = _choose(inc, p, layer + 1, PROCESS_EXIT, False, inc[NODE_NEEDED] > 0.0)
+    if reason != NO_REASON:
+        inc[REASON] = reason
+    inc[UNTIL] = now + _detection_s(inc, p, int(inc[LAYER]), PROCESS_EXIT, False, seed, replication)
+    return DETECT, inc[UNTIL]
+
+

@@ -1,0 +1,59 @@
+"""The state of the incident under way, as one row of numbers that rules read and write."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sim.codes import NO_LAYER, NO_REASON, RESUMED
+from sim.kernel import rule
+
+(
+    LAYER,  # who handles the incident, NO_LAYER = nobody contains it
+    PHASE,  # RESUMED = no incident
+    STAGE,  # place in the layer's list of phases
+    NUMBER,  # incidents so far, this one included
+    ATTEMPT,  # restart attempts in this incident, this one included
+    SYMPTOM,  # the latest fault's
+    GIL_HELD,
+    CLASS,  # -1 = scheduled
+    NODE_NEEDED,  # a node left in this incident: only layers that bring a new one help
+    UNTIL,  # when the present phase ends
+    DEADLINE,  # start-up must be over by then (in_job: initial heartbeat timeout)
+    REASON,  # why the job failed or a layer gave up
+    DROP_NODE,  # the struck node failed its health check: the driver takes it out and clears this
+    STRUCK_NODE,
+    # used up over the run
+    USED_IN_PROCESS,
+    USED_IN_JOB,
+    USED_REPLACEMENT,
+    USED_RESERVE,
+    NO_PROGRESS_CYCLES,
+    PROGRESS_AT_CYCLE,  # newest checkpoint at the last in-job cycle
+    # what the driver tells before it asks (see observe)
+    MISSING,  # empty slots
+    HAS_CHECKPOINT,
+    WRITE_ENDS,  # end of the synchronous write that the fault struck [s]; 0 = none
+    PROGRESS,  # checkpoints made durable so far
+    DETECTOR,  # who noticed the latest fault
+) = range(25)
+SIZE: Final = 25
+
+
+@rule
+def clear(inc: Any) -> None:
+    """Reset everything: no incident yet, all budgets full."""
+    for i in range(SIZE):
+        inc[i] = 0.0
+    inc[PHASE] = RESUMED
+    inc[LAYER] = NO_LAYER
+    inc[CLASS] = -1
+    inc[STRUCK_NODE] = -1
+    inc[REASON] = NO_REASON
+
+
+@rule
+def observe(inc: Any, missing: int, has_checkpoint: bool, progress: float) -> None:
+    """Tell the incident what the world looks like; called before every `advance`."""
+    inc[MISSING] = missing
+    inc[HAS_CHECKPOINT] = 1.0 if has_checkpoint else 0.0
+    inc[PROGRESS] = progress
