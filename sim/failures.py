@@ -109,7 +109,9 @@ def _first_life(src: Sources, p: Any, c: int, i: int, now_a: float, seed: int, r
     age = 0.0
     if p.stationary:
         age = draw(p, row + AGE, seed, replication, i, 0)
-        life = life_after(p.laws, p.tables, row, age, u(seed, replication, p.class_stream[c] + LIFE_AFTER_AGE, i, 0))
+        life = life_after(
+            p.laws, p.tables, row, age, u(seed, replication, p.class_stream[c] + LIFE_AFTER_AGE, i, 0)
+        )
     else:
         life = draw(p, row, seed, replication, i, 0)
     src.drawn[at] = 1
@@ -194,7 +196,9 @@ def stop_ageing(src: Sources, p: Any, node: int, now: float, failed_class: int, 
 
 
 @rule
-def start_ageing(src: Sources, p: Any, node: int, now: float, renewed: bool, seed: int, replication: int) -> None:
+def start_ageing(
+    src: Sources, p: Any, node: int, now: float, renewed: bool, seed: int, replication: int
+) -> None:
     """Put a node's units (back) to work: as good as new when `renewed`, else at the age they had.
 
     A unit that had reached the end of its life and is not renewed gets a longer one, conditioned on its age
@@ -233,4 +237,3 @@ def next_source(src: Sources, p: Any) -> int:
             best = s
             when = t
     return best
-

@@ -183,7 +183,10 @@ def compile_scenario(s: Scenario) -> Params:
         ("recovery.in_process.barrier", ip.barrier),
         ("recovery.in_process.reentry_wait", ip.reentry_wait),
         ("recovery.in_job.stop", ij.stop),
-        ("recovery.in_job.memory_reclaim", d.memory_reclaim_s if ij.memory_reclaim is None else ij.memory_reclaim),
+        (
+            "recovery.in_job.memory_reclaim",
+            d.memory_reclaim_s if ij.memory_reclaim is None else ij.memory_reclaim,
+        ),
         ("recovery.in_job.rendezvous", d.rendezvous_s if ij.rendezvous is None else ij.rendezvous),
         ("recovery.node_replacement.provision", r.node_replacement.provision),
         ("workload.step_time", w.step_time),
@@ -249,7 +252,9 @@ def compile_scenario(s: Scenario) -> Params:
         scheduled_gil_held=[f.gil == "held" for f in schedule],
         layer_on=[layer in r.layers for layer in codes.LAYERS],
         launcher=codes.LAUNCHERS.index(r.launcher),
-        monitor_s=given(ij.monitor_interval, d.monitor_interval_s) if in_job_on else defaults.TORCHRUN_MONITOR_S,
+        monitor_s=given(ij.monitor_interval, d.monitor_interval_s)
+        if in_job_on
+        else defaults.TORCHRUN_MONITOR_S,
         nccl_s=r.nccl_timeout,
         soft_s=ip.soft_timeout,
         hard_s=ip.hard_timeout,
@@ -263,7 +268,9 @@ def compile_scenario(s: Scenario) -> Params:
         health_in_process=ip.health_check_pass,
         success_in_process=ip.success,
         max_in_process=count(ip.max_restarts),
-        heartbeat_s=min(given(ij.heartbeat_timeout, d.heartbeat_timeout_s), step_section) if in_job_on else math.inf,
+        heartbeat_s=min(given(ij.heartbeat_timeout, d.heartbeat_timeout_s), step_section)
+        if in_job_on
+        else math.inf,
         initial_heartbeat_s=given(ij.initial_heartbeat_timeout, d.initial_heartbeat_timeout_s),
         stop_timeout_s=given(ij.stop_timeout, d.stop_timeout_s),
         reclaim_timeout_s=d.memory_reclaim_timeout_s if d.memory_reclaim_timeout_s > 0 else math.inf,
@@ -317,7 +324,7 @@ class _Classes:
             "n_classes": len(classes),
             "class_row0": self.row0,
             "class_rate": [f.rate_per_s() for f in classes],
-            "class_per": [codes.SCOPES.index((f.per or f.scope)) for f in classes],
+            "class_per": [codes.SCOPES.index(f.per or f.scope) for f in classes],
             "class_scope": [codes.SCOPES.index(f.scope) for f in classes],
             "class_symptom": [codes.SYMPTOMS.index(f.symptom) for f in classes],
             "class_repair": [f.repair for f in classes],

@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from sim.codes import (
+    BUDGET,
     BY_CHECK,
     BY_CLASS,
     BY_FIXED,
@@ -21,7 +22,6 @@ from sim.codes import (
     BY_MONITOR,
     BY_SOFT_TIMEOUT,
     BY_WATCHDOG,
-    BUDGET,
     DETECT,
     ESCALATE,
     FAILED,
@@ -43,6 +43,7 @@ from sim.codes import (
     SILENT_CORRUPTION,
     SLOWDOWN,
 )
+from sim.draws import u
 from sim.kernel import rule
 from sim.params import CLASS_DETECT, FIXED_DETECT, HEARTBEAT, HUMAN, POLL
 from sim.recovery import fixed, in_job, in_process, node_replacement
@@ -72,7 +73,7 @@ from sim.recovery.state import (
     WRITE_ENDS,
 )
 from sim.sampling import draw
-from sim.draws import u
+
 
 @rule
 def _contains(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, node_needed: bool) -> bool:
@@ -124,7 +125,9 @@ def _earlier(inc: Any, by: float, other: float, detector: int) -> float:
 
 
 @rule
-def _detection_s(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, seed: int, replication: int) -> float:
+def _detection_s(
+    inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, seed: int, replication: int
+) -> float:
     """Return the time from the fault to its detection by the earliest configured detector [s]; names it."""
     number = int(inc[NUMBER])
     attempt = int(inc[ATTEMPT])
@@ -157,12 +160,14 @@ def _detection_s(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, see
             by = _earlier(inc, by, draw(p, HUMAN, seed, replication, number, attempt), BY_HUMAN)
         return by
     if layer == IN_PROCESS:
-        return poll * p.monitor_in_process_s
-    return look
+        return float(poll * p.monitor_in_process_s)
+    return float(look)
 
 
 @rule
-def _stage(inc: Any, p: Any, layer: int, at: int, now: float, seed: int, replication: int) -> tuple[int, float]:
+def _stage(
+    inc: Any, p: Any, layer: int, at: int, now: float, seed: int, replication: int
+) -> tuple[int, float]:
     if layer == FIXED:
         return fixed.stage(inc, p, at, now, seed, replication)
     if layer == IN_PROCESS:
@@ -188,7 +193,7 @@ def _charge(inc: Any, layer: int) -> None:
 
 @rule
 def _count_cycle(inc: Any) -> float:
-    """A cycle of the launcher has ended: the number of cycles in a row that brought no new checkpoint."""
+    """End a cycle of the launcher; the number of them in a row that brought no new checkpoint."""
     inc[NO_PROGRESS_CYCLES] += 1
     if inc[PROGRESS] > inc[PROGRESS_AT_CYCLE]:
         inc[NO_PROGRESS_CYCLES] = 0.0
@@ -265,7 +270,9 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
     by = now
     detector = inc[DETECTOR]
     inc[DETECTOR] = BY_CHECK
-    if symptom != SILENT_CORRUPTION and symptom != SLOWDOWN:  # these two were noticed when they struck the job
+    if (
+        symptom != SILENT_CORRUPTION and symptom != SLOWDOWN
+    ):  # these two were noticed when they struck the job
         by = now + _detection_s(inc, p, layer, symptom, gil_held, seed, replication)
     if unseen and inc[UNTIL] <= by:
         inc[DETECTOR] = detector
@@ -278,7 +285,7 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
 
 @rule
 def _hand_over(inc: Any, p: Any, layer: int, now: float, seed: int, replication: int) -> tuple[int, float]:
-    """A layer gave up: its processes end, and the next layer that contains that takes over."""
+    """Let the next layer that contains the end of processes take over from one that gave up."""
     inc[SYMPTOM] = PROCESS_EXIT
     inc[CLASS] = -1
     inc[PHASE] = DETECT
@@ -288,5 +295,3 @@ def _hand_over(inc: Any, p: Any, layer: int, now: float, seed: int, replication:
         inc[REASON] = reason
     inc[UNTIL] = now + _detection_s(inc, p, int(inc[LAYER]), PROCESS_EXIT, False, seed, replication)
     return DETECT, inc[UNTIL]
-
-

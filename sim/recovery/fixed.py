@@ -27,7 +27,9 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
     if at == 2:
         return PROCESS_START, draw(p, FIXED_RESTART, seed, replication, number, attempt)
     if at == 3:
-        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[HAS_CHECKPOINT] else 0.0
+        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[
+            HAS_CHECKPOINT
+        ] else 0.0
     if at == 4:
         return WARMUP, draw(p, WARMUP_ROW, seed, replication, number, attempt)
     return RESUMED, 0.0

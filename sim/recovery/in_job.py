@@ -87,7 +87,9 @@ def relaunch_stage(inc: Any, p: Any, at: int, now: float, seed: int, replication
     if at == 5:
         return INIT, draw(p, INIT_ROW, seed, replication, number, attempt)
     if at == 6:
-        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[HAS_CHECKPOINT] else 0.0
+        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[
+            HAS_CHECKPOINT
+        ] else 0.0
     if at == 7:
         return WARMUP, draw(p, WARMUP_ROW, seed, replication, number, attempt)
     return RESUMED, 0.0

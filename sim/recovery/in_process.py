@@ -77,5 +77,7 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
     if at == 4:
         return INIT, draw(p, INIT_ROW, seed, replication, number, attempt)
     if at == 5:
-        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[HAS_CHECKPOINT] else 0.0
+        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[
+            HAS_CHECKPOINT
+        ] else 0.0
     return RESUMED, 0.0

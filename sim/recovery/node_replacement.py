@@ -1,5 +1,6 @@
-"""Node replacement: the job waits for a new node (a hot spare, a cold one to be provisioned, or a repaired one)
-and then starts all its processes again.
+"""Node replacement: the job waits for a new node, then starts all its processes again.
+
+The node is a hot spare, a cold one to be provisioned, or a repaired one.
 
 Contains the loss of a node and GPU errors that fail their health check; once it is at work, whatever else strikes
 before the loop runs again is absorbed by the restart that follows anyway.

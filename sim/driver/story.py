@@ -1,0 +1,96 @@
+"""What all parts of the SimPy driver share: the clock, the event log, and a wait that signals can cut short."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+import simpy
+
+from sim.params import Params
+
+Wait = Generator[simpy.Event, Any, Any]
+
+NODES, PACE, LIMIT = "nodes", "pace", "limit"  # signals to the job besides faults
+
+
+class RunTooLong(Exception):  # noqa: N818 - reads as what happened, like StopIteration
+    """A run that writes more events than `limits.max_events`."""
+
+
+@dataclass(eq=False)
+class Fault:
+    """One fault on its way to the job."""
+
+    id: int
+    symptom: int
+    scope: int
+    gil_held: bool
+    fault_class: int  # -1 = scheduled
+    name: str
+    nodes: list[int]  # struck nodes of the working set; empty = the job as a whole
+    rank: int | None
+    takes_node: bool
+    repair: bool
+    since: float  # when it struck; a silent corruption is noticed later
+    noticed: bool = False
+
+
+class Story:
+    """Clock, log and random key of one run."""
+
+    def __init__(self, p: Params, seed: int, replication: int, run_name: str, max_events: float) -> None:
+        self.p = p
+        self.key = (seed, replication)
+        self.env = simpy.Environment()
+        self.log: list[dict[str, Any]] = []
+        self.run_name = run_name
+        self.max_events = max_events
+        self.job: simpy.Process  # set when the job starts
+
+    def emit(self, kind: str, **fields: Any) -> None:
+        """Add an event to the log, at the present time."""
+        if len(self.log) >= self.max_events:
+            raise RunTooLong(f"the run wrote more than {self.max_events:.0f} events by {self.env.now:.0f} s")
+        event = {
+            "v": 1,
+            "t": self.env.now,
+            "wall": None,
+            "run": self.run_name,
+            "rank": None,
+            "node": None,
+            "kind": kind,
+        }
+        event.update(fields)
+        self.log.append(event)
+
+    def pause(self, until: float) -> Wait:
+        """Wait until a time; the signal that woke the job before it, else None."""
+        env = self.env
+        try:
+            if until == math.inf:
+                yield env.event()
+            elif until > env.now:
+                yield env.timeout(until - env.now)
+        except simpy.Interrupt as interrupt:
+            return interrupt.cause
+        return None
+
+    def pause_for_faults(self, until: float) -> Wait:
+        """Wait until a time, deaf to all but faults and the limit."""
+        while True:
+            signal = yield from self.pause(until)
+            if signal is None or signal == LIMIT or isinstance(signal, Fault):
+                return signal
+
+    def signal(self, cause: Any) -> None:
+        """Wake the job with a fault or another signal."""
+        if self.job.is_alive and self.job is not self.env.active_process:
+            self.job.interrupt(cause)
+
+
+def whole(step: float) -> float | int:
+    """Write a step count as the integer it is, except in mode ideal."""
+    return int(step) if step == int(step) else step

@@ -1,0 +1,267 @@
+"""Fault clocks as a SimPy process: who is struck, what it means for a spare, a slow node, a silent corruption."""
+
+from __future__ import annotations
+
+import math
+
+import simpy
+
+from sim import cluster, codes, failures, params
+from sim.driver.pool import Pool
+from sim.driver.saves import Saves
+from sim.driver.story import PACE, Fault, Story, Wait
+from sim.sampling import draw
+
+
+class Strikes:
+    """The faults of one run, on their way to the job."""
+
+    def __init__(self, story: Story, class_names: list[str]) -> None:
+        self.story, self.p, self.names = story, story.p, class_names
+        p = self.p
+        self.sources = failures.Sources(
+            [[0.0, 0.0, 0.0, math.inf, 0] for _ in range(2 * p.n_classes)],
+            [math.inf] * p.tree_size,
+            [0.0] * p.n_units,
+            [0.0] * p.n_units,
+            [0] * p.n_units,
+        )
+        failures.start(self.sources, p, *story.key)
+        self.pool: Pool
+        self.saves: Saves
+        self.done_steps = 0  # what the log says beside a fault; kept by the engine
+        self.slow: list[tuple[int, float]] = []  # (node or -1 for the job, factor)
+        self.running = False
+        self._planned = (-1, math.inf)
+        self._process: simpy.Process | None = None
+        self._ids = 0
+
+    def begin(self, pool: Pool, saves: Saves) -> None:
+        """Let the clocks run."""
+        self.pool, self.saves = pool, saves
+        self.rates()
+        self._process = self.story.env.process(self._run())
+
+    def set_running(self, running: bool) -> None:
+        """Tell whether the loop runs: clocks of kind `running` stand still outside it."""
+        if running != self.running:
+            self.running = running
+            if self.p.running_clock:
+                self.rates()
+
+    def rates(self) -> None:
+        """Let the fault clocks run as the nodes and the loop now are."""
+        count = self.pool.nodes.count
+        now = self.story.env.now
+        failures.set_rates(self.sources, self.p, now, self.running, count[codes.WORKING], count[codes.HOT])
+        process = self._process
+        if process is not None and process.is_alive and process is not self.story.env.active_process:
+            if self._next() != self._planned:
+                process.interrupt()
+
+    def _next(self) -> tuple[int, float]:
+        s = failures.next_source(self.sources, self.p)
+        return s, failures.strike_time(self.sources.row[s]) if s >= 0 else math.inf
+
+    def _run(self) -> Wait:
+        """Let each fault strike when its clock says so."""
+        env = self.story.env
+        while True:
+            self._planned = self._next()
+            source, when = self._planned
+            try:
+                if when == math.inf:
+                    yield env.event()
+                else:
+                    yield env.timeout(max(0.0, when - env.now))
+                    yield env.timeout(0)  # at a tie a save becomes durable first
+            except simpy.Interrupt:
+                continue
+            self._strike(source)
+
+    def scheduled(self, i: int) -> Fault:
+        """Return fault `i` of the schedule, as it strikes the job."""
+        p, nodes = self.p, self.pool.nodes
+        rank, scope, symptom = p.scheduled_rank[i], p.scheduled_scope[i], p.scheduled_symptom[i]
+        fault = Fault(
+            id=self._id(),
+            symptom=symptom,
+            scope=scope,
+            gil_held=p.scheduled_gil_held[i],
+            fault_class=-1,
+            name="scheduled",
+            nodes=[nodes.node[s] for s in self._slots_in_scope(scope, rank // p.gpus_per_node)],
+            rank=rank,
+            takes_node=p.scheduled_repair[i] or symptom == codes.NODE_LOSS,
+            repair=p.scheduled_repair[i],
+            since=self.story.env.now,
+        )
+        if fault.takes_node:
+            self._stop_ageing(fault.nodes)
+        return fault
+
+    def take_out(self, fault: Fault) -> None:
+        """Take the struck nodes out and let hot spares join."""
+        if fault.takes_node:
+            for node in fault.nodes:
+                if self.pool.nodes.state[node] == codes.WORKING:
+                    self._down(node, fault.repair, fault.name)
+            self.pool.fill_from_hot()
+
+    def take_out_sick(self, node: int) -> None:
+        """Take out a node that failed its health check."""
+        if self.pool.nodes.state[node] == codes.WORKING:
+            self._stop_ageing([node])
+            self._down(node, len(self.p.repair_success) > 0, "health_check")
+            self.pool.fill_from_hot()
+
+    def log_fault(self, fault: Fault, idle: bool = False, node: int | None = None) -> None:
+        """Write the fault's record."""
+        struck = node if idle else (fault.nodes[0] if fault.nodes else None)
+        self.story.emit(
+            "fault",
+            **{
+                "id": fault.id,
+                "class": fault.name,
+                "symptom": codes.SYMPTOMS[fault.symptom],
+                "scope": codes.SCOPES[fault.scope],
+                "rank": fault.rank,
+                "node": struck,
+                "step": self.done_steps,
+                "idle": idle,
+            },
+        )
+
+    def _id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    def _stop_ageing(self, nodes: list[int]) -> None:
+        for node in nodes:
+            if self.pool.nodes.state[node] in (codes.WORKING, codes.HOT):
+                failures.stop_ageing(self.sources, self.p, node, self.story.env.now, -1, -1)
+
+    def _down(self, node: int, repair: bool, why: str) -> None:
+        for entry in [e for e in self.slow if e[0] == node]:
+            self._end_slow(entry)
+        self.pool.down(node, repair, why)
+
+    def _strike(self, source: int) -> None:
+        p, src, nodes, now = self.p, self.sources, self.pool.nodes, self.story.env.now
+        c = source // 2
+        symptom, scope, per = p.class_symptom[c], p.class_scope[c], p.class_per[c]
+        who = failures.victim(src, p, source, *self.story.key)
+        node, slots, rank, unit = self._locate(source, who)
+        shared = per == codes.JOB or per == codes.RACK
+        if not shared and node == cluster.NOBODY:
+            failures.renew(src, p, source, unit, *self.story.key)
+            return
+        idle = node != cluster.NOBODY and nodes.state[node] == codes.HOT
+        struck = [n for n in (nodes.node[s] for s in slots) if n != cluster.NOBODY]
+        takes_node = p.class_repair[c] or symptom == codes.NODE_LOSS
+        goes_now = takes_node and symptom != codes.SLOWDOWN and symptom != codes.SILENT_CORRUPTION
+        own_clock = p.class_tree[c] and not shared
+        if not (own_clock and goes_now):
+            failures.renew(src, p, source, unit, *self.story.key)
+        if goes_now:
+            for n in [node] if idle else struck:
+                mine = own_clock and n == node
+                failures.stop_ageing(src, p, n, now, c if mine else -1, unit if mine else -1)
+        fault = Fault(
+            id=self._id(),
+            symptom=symptom,
+            scope=scope,
+            gil_held=p.class_gil_held[c],
+            fault_class=c,
+            name=self.names[c],
+            nodes=struck,
+            rank=rank,
+            takes_node=takes_node,
+            repair=p.class_repair[c],
+            since=now,
+        )
+        if idle:
+            self.log_fault(fault, idle=True, node=node)
+            if goes_now:
+                self._down(node, fault.repair, fault.name)
+        elif symptom == codes.SLOWDOWN:
+            self.log_fault(fault)
+            self.story.env.process(self._slow_down(fault, struck[0] if struck else -1))
+        elif symptom == codes.SILENT_CORRUPTION:
+            self.log_fault(fault)
+            self.saves.corruptions.append(fault)
+            self.story.env.process(self._notice(fault))
+        else:
+            self.story.signal(fault)
+
+    def _locate(self, source: int, who: float) -> tuple[int, list[int], int | None, int]:
+        """Return (node or -1, struck slots, rank, unit number) of a strike."""
+        p, nodes = self.p, self.pool.nodes
+        c = source // 2
+        per, scope, units = p.class_per[c], p.class_scope[c], p.class_units[c]
+        if per == codes.JOB:
+            return cluster.NOBODY, [], None, 0
+        if per == codes.RACK:
+            rack = int(who) if p.class_tree[c] else min(int(who * p.racks), p.racks - 1)
+            return cluster.NOBODY, [] if scope == codes.JOB else self._rack(rack), None, rack
+        unit, inside = 0, 0
+        if p.class_tree[c]:
+            unit = int(who)
+            node, inside = unit // units, unit % units
+        elif source % 2:
+            node = cluster.hot_at(nodes, p, who)
+        else:
+            place = who * nodes.count[codes.WORKING]
+            node = nodes.node[cluster.slot_at(nodes, p, who)]
+            inside = min(int((place - int(place)) * units), units - 1)
+        slot = nodes.slot[node]
+        if slot == cluster.NOBODY:
+            return node, [], None, unit
+        return node, self._slots_in_scope(scope, slot), slot * p.gpus_per_node + inside, unit
+
+    def _slots_in_scope(self, scope: int, slot: int) -> list[int]:
+        if scope == codes.RACK:
+            return self._rack(slot // self.p.nodes_per_rack)
+        return [] if scope == codes.JOB else [slot]
+
+    def _rack(self, rack: int) -> list[int]:
+        size = self.p.nodes_per_rack
+        return list(range(rack * size, min((rack + 1) * size, self.p.nodes)))
+
+    def _slow_down(self, fault: Fault, node: int) -> Wait:
+        """Make a node (or the whole job: -1) slow for a while; noticed as an incident if the class says how."""
+        p, c, env = self.p, fault.fault_class, self.story.env
+        entry = (node, p.class_factor[c])
+        self.slow.append(entry)
+        self.story.emit("slow_begin", node=None if node < 0 else node, factor=entry[1])
+        self.story.signal(PACE)
+        row, key = p.class_row0 + 4 * c, self.story.key
+        lasts = math.inf if p.class_until_repaired[c] else draw(p, row + params.SLOW_FOR, *key, fault.id, 0)
+        noticed = draw(p, row + params.CLASS_DETECT, *key, fault.id, 0) if p.class_detect[c] else math.inf
+        if noticed < lasts:
+            yield env.timeout(noticed)
+            if entry in self.slow:
+                self._notice_now(fault)
+            lasts -= noticed
+        if lasts < math.inf:
+            yield env.timeout(lasts)
+            if entry in self.slow:
+                self._end_slow(entry)
+
+    def _end_slow(self, entry: tuple[int, float]) -> None:
+        self.slow.remove(entry)
+        self.story.emit("slow_end", node=None if entry[0] < 0 else entry[0], factor=entry[1])
+        self.story.signal(PACE)
+
+    def _notice(self, fault: Fault) -> Wait:
+        """Notice a silent corruption after its law, unless a restart has undone it by then."""
+        row = self.p.class_row0 + 4 * fault.fault_class + params.CLASS_DETECT
+        yield self.story.env.timeout(draw(self.p, row, *self.story.key, fault.id, 0))
+        if fault in self.saves.corruptions:
+            self._notice_now(fault)
+
+    def _notice_now(self, fault: Fault) -> None:
+        fault.noticed = True
+        if fault.takes_node:
+            self._stop_ageing([n for n in fault.nodes if self.pool.nodes.state[n] == codes.WORKING])
+        self.story.signal(fault)
