@@ -144,11 +144,12 @@ def _set_leaf(src: Sources, p: Any, c: int, i: int, value: float) -> None:
 def victim(src: Sources, p: Any, source: int, seed: int, replication: int) -> float:
     """Return whom the strike of `source` hits.
 
-    Unit number for classes drawn unit by unit; for superposed ones a share in 0..1 of the units at risk.
+    Unit number for classes drawn unit by unit; for superposed ones, and those with one clock for the whole job, a
+    share in 0..1 of the units at risk.
     """
     c = source // 2
     row = src.row[source]
-    if not p.class_tree[c]:
+    if not p.class_tree[c] or p.class_per[c] == JOB:
         return u(seed, replication, p.class_stream[c] + VICTIM, source % 2, int(row[COUNT]))
     base = p.class_tree0[c]
     leaves = p.class_leaves[c]

@@ -211,6 +211,7 @@ def compile_scenario(s: Scenario) -> Params:
     in_job_on = "in_job" in r.layers
     sections = ij.section_timeouts
     step_section = sections.step if sections is not None and sections.step is not None else math.inf
+    setup_section = sections.setup if sections is not None and sections.setup is not None else math.inf
     schedule = sorted(s.failures.schedule, key=lambda f: f.step)
     return Params(
         laws=table.rows,
@@ -271,7 +272,9 @@ def compile_scenario(s: Scenario) -> Params:
         heartbeat_s=min(given(ij.heartbeat_timeout, d.heartbeat_timeout_s), step_section)
         if in_job_on
         else math.inf,
-        initial_heartbeat_s=given(ij.initial_heartbeat_timeout, d.initial_heartbeat_timeout_s),
+        initial_heartbeat_s=min(
+            given(ij.initial_heartbeat_timeout, d.initial_heartbeat_timeout_s), setup_section
+        ),
         stop_timeout_s=given(ij.stop_timeout, d.stop_timeout_s),
         reclaim_timeout_s=d.memory_reclaim_timeout_s if d.memory_reclaim_timeout_s > 0 else math.inf,
         health_in_job=ij.health_check_pass,

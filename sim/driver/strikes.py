@@ -200,7 +200,13 @@ class Strikes:
         c = source // 2
         per, scope, units = p.class_per[c], p.class_scope[c], p.class_units[c]
         if per == codes.JOB:
-            return cluster.NOBODY, [], None, 0
+            if scope == codes.JOB or nodes.count[codes.WORKING] == 0:
+                return cluster.NOBODY, [], None, 0
+            place = who * nodes.count[codes.WORKING]  # one rate for the whole job, but one victim
+            slot = cluster.slot_at(nodes, p, who)
+            inside = min(int((place - int(place)) * p.gpus_per_node), p.gpus_per_node - 1)
+            rank = slot * p.gpus_per_node + inside
+            return cluster.NOBODY, self._slots_in_scope(scope, slot), rank, 0
         if per == codes.RACK:
             rack = int(who) if p.class_tree[c] else min(int(who * p.racks), p.racks - 1)
             return cluster.NOBODY, [] if scope == codes.JOB else self._rack(rack), None, rack
