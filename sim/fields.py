@@ -34,7 +34,8 @@ Scope = Literal["rank", "gpu", "node", "rack", "job"]
 Layer = Literal["in_process", "in_job", "kubernetes", "slurm", "node_replacement", "fixed"]
 """A restart layer, the lowest first."""
 
-RULES = "rules"  # the pydantic error type that carries several problems, each with its own path
+# pydantic error types that carry several problems, each with its own path: below a block, or inside one value
+RULES, INSIDE = "rules", "inside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,9 @@ class Block(BaseModel):
         return self
 
 
-def broken(problems: list[Problem]) -> PydanticCustomError:
+def broken(problems: list[Problem], kind: Literal["rules", "inside"] = "rules") -> PydanticCustomError:
     """Wrap several problems so that they travel through pydantic with their paths."""
-    return PydanticCustomError(RULES, "broken rules", {"problems": problems})
+    return PydanticCustomError(kind, "broken rules", {"problems": problems})
 
 
 def _field(
@@ -157,7 +158,7 @@ def _law(x: Any, info: ValidationInfo, shape_only: bool) -> Law:
     try:
         return Law.parse(x, shape_only=shape_only, base=(info.context or {}).get("base"))
     except LawError as error:
-        raise broken([Problem(path, message) for path, message in error.problems]) from None
+        raise broken([Problem(path, message) for path, message in error.problems], "inside") from None
 
 
 def _read_law(x: Any, info: ValidationInfo) -> Law:

@@ -4,8 +4,8 @@
 ``{lognormal: {median, mean}}`` | ``{gamma: {mean, cv}}`` | ``{empirical: file or [values]}``.
 
 In a fault class the rate sets the mean, so only the shape is stated there: ``exponential``, ``constant``,
-``{weibull: {shape: 0.8}}``, ``{lognormal: {median: 10h}}``, ``{gamma: {cv: 2}}``; a uniform or empirical law is
-scaled to that mean.
+``{weibull: {shape: 0.8}}``, ``{lognormal: {median: 10h}}``, ``{gamma: {cv: 2}}``; a uniform or empirical law
+is scaled to that mean.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Law:
     def parse(cls, raw: object, *, shape_only: bool = False, base: Path | None = None) -> Law:
         """Read the short syntax; raise `LawError` with every problem found.
 
-        An empirical file is looked for beside `base` and holds one duration a line (``#`` comments); its values are
-        kept, not its name, so that a written scenario stands on its own.
+        An empirical file is looked for beside `base` and holds one duration a line (``#`` comments); its
+        values are kept, not its name, so that a written scenario stands on its own.
         """
         if isinstance(raw, Law):
             return raw

@@ -1,9 +1,9 @@
 """The scenario: everything one prediction depends on.
 
 Attribute names are the keys of the YAML file. The blocks are described in scenario_cluster.py (cluster,
-workload, economics, limits), scenario_faults.py (checkpoint, failures) and scenario_recovery.py (recovery); the
-rules between the blocks are here. Times are seconds, sizes bytes, rates 1/s; text such as ``4h30m`` is parsed on
-the way in.
+workload, economics, limits), scenario_faults.py (checkpoint, failures) and scenario_recovery.py (recovery);
+the rules between the blocks are here. Times are seconds, sizes bytes, rates 1/s; text such as ``4h30m`` is
+parsed on the way in.
 
 >>> s = load_scenario({"cluster": {"nodes": 2}, "workload": {"step_time": "2s", "steps": 1000},
 ...                    "checkpoint": {"mode": "sync", "interval": "100 steps", "write_time": "10s"}})
@@ -107,15 +107,19 @@ class Scenario(Block):
 
     def rules(self) -> Iterator[Problem]:
         """Check the blocks against each other."""
-        cluster = self.cluster
+        cluster, racks = self.cluster, self.cluster.nodes_per_rack is not None
         for field, faults in (("classes", self.failures.classes), ("schedule", self.failures.schedule)):
             for i, fault in enumerate(faults):
                 path = f"failures.{field}.{fault.name or i}"
                 if fault.repair and cluster.repair is None:
                     yield Problem(f"{path}.repair", "needs cluster.repair.stages (got True without them)")
-                if fault.scope == "rack" and cluster.nodes_per_rack is None:
+                if fault.scope == "rack" and not racks:
                     yield Problem(f"{path}.scope", "needs cluster.nodes_per_rack (got 'rack' without it)")
-                if isinstance(fault, FaultClass) and fault.per == "rack" and cluster.nodes_per_rack is None:
+                if (
+                    isinstance(fault, FaultClass)
+                    and fault.per == "rack"
+                    and not (racks or fault.scope == "rack")
+                ):
                     yield Problem(f"{path}.per", "needs cluster.nodes_per_rack (got 'rack' without it)")
                 if isinstance(fault, ScheduledFault) and fault.rank >= self.ranks():
                     yield Problem(
@@ -154,7 +158,7 @@ class Scenario(Block):
         return self.workload.step_time.median_s() * self.step_factor()
 
     def total_steps(self) -> int:
-        """Count the steps of the whole job; useful_time is steps of the unscaled step time, halves rounded up."""
+        """Count the steps of the job; useful_time is steps of the unscaled step time, halves rounded up."""
         if self.workload.steps is not None:
             return self.workload.steps
         assert self.workload.useful_time is not None
@@ -171,7 +175,7 @@ class Scenario(Block):
         return self.checkpoint.interval.in_steps(self.nominal_step_s())
 
     def write_law(self) -> Law:
-        """Law of the time until a save is durable: stated, or bytes over the slower of writers and storage."""
+        """Law of the time until a save is durable: stated, or bytes over the slower bandwidth."""
         checkpoint = self.checkpoint
         if checkpoint.bandwidth is None or checkpoint.bytes is None:
             return checkpoint.write_time or NO_TIME
@@ -210,8 +214,8 @@ def load_scenario(
 ) -> Scenario:
     """Load a scenario: a catalog name, a file, YAML text (a str of several lines), a mapping or a Scenario.
 
-    `overrides` are ``path=value``, list items by name: ``failures.classes.gpu.rate=5 per 1000 node-days``; null
-    takes a key out; setting steps takes useful_time out, and so on for keys that exclude each other.
+    `overrides` are ``path=value``, list items by name: ``failures.classes.gpu.rate=5 per 1000 node-days``;
+    null takes a key out; setting steps takes useful_time out, and so on for keys that exclude each other.
 
     Raises `ScenarioError`, and nothing else, with every problem found.
     """

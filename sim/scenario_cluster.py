@@ -150,7 +150,7 @@ class Cluster(Block):
     gpus_per_node: Annotated[int, *whole(1, 1024)] = 8
     """GPUs, and ranks, of one node; default: the node type's, else 8."""
     nodes_per_rack: Annotated[int, *whole(1, MAX_NODES)] | None = None
-    """Nodes that fail together in a fault of scope rack."""
+    """Nodes that fail together in a fault of scope rack; default: the node type's."""
     spares: Spares = Spares()
     """Nodes kept beside the working set."""
     repair: Repair | None = None
@@ -182,10 +182,12 @@ class Cluster(Block):
             names = ", ".join(catalog.hardware_names())
             message = f"must be one of {names}, or state gpus_per_node {shown(given['node_type'])}"
             raise broken([Problem("node_type", message)])
-        filled: dict[str, Any] = {"gpus_per_node": preset.gpus_per_node}
-        if preset.host_memory_bytes is not None:
-            filled["host_memory_bytes"] = preset.host_memory_bytes
-        return filled | given
+        filled = {
+            "gpus_per_node": preset.gpus_per_node,
+            "nodes_per_rack": preset.nodes_per_rack,
+            "host_memory_bytes": preset.host_memory_bytes,
+        }
+        return {key: value for key, value in filled.items() if value is not None} | given
 
 
 class Scaling(Block):
@@ -217,7 +219,7 @@ class Workload(Block):
     warmup: LawField = NO_TIME
     """Compilation and data-loader refill after every process start."""
     count_first_process_start: Flag = True
-    """Whether the run's clock starts before the first process start, or after it as in a job that times itself."""
+    """Whether the clock starts before the first process start, or after it as in a job that times itself."""
     scaling: Scaling | None = None
     """How the step time changes with the number of nodes."""
 

@@ -101,6 +101,7 @@ IntervalField = Annotated[
 Symptoms = Annotated[
     tuple[Symptom, ...],
     PlainValidator(_symptoms),
+    PlainSerializer(list),
     WithJsonSchema({"anyOf": [{"const": "all"}, {"type": "array", "items": {"enum": list(SYMPTOMS)}}]}),
 ]
 

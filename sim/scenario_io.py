@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import difflib
 import hashlib
 import inspect
@@ -17,7 +18,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from sim import catalog, yaml_text
-from sim.fields import RULES, Problem, ScenarioError
+from sim.fields import INSIDE, RULES, Problem, ScenarioError
 from sim.units import shown
 
 SCHEMA_FILE = "goodput-scenario.schema.json"
@@ -27,25 +28,37 @@ EXCLUSIVE = (("steps", "useful_time"), ("rate", "mtbf"), ("write_time", "bandwid
 
 M = TypeVar("M", bound=BaseModel)
 
-# What a broken part is replaced by, so that the rules between the blocks can still be checked in a second pass.
-# Chosen so that no rule is broken by it.
+# What a broken part is replaced by, so that the rules around it and between the blocks can still be checked in a
+# second pass; chosen so that no rule is broken by it. By whole path, else by the last step.
 _STAND_IN: dict[str, Any] = {
     "cluster": {"nodes": 1_000_000, "nodes_per_rack": 8, "repair": {"stages": [{"time": 0}]}},
-    "cluster.nodes": 1_000_000,
     "cluster.repair": {"stages": [{"time": 0}]},
+    "cluster.nodes": 1_000_000,
+    "cluster.gpus_per_node": 1024,
     "cluster.nodes_per_rack": 8,
     "workload": {"step_time": 1, "steps": 1},
-    "workload.step_time": 1,
     "checkpoint": {"mode": "none"},
-    "rate": "1 per day",
-    "mtbf": "1d",
+    **dict.fromkeys(
+        ("step_time", "steps", "useful_time", "interval", "write_time", "stall_time", "bytes"), 1
+    ),
+    **dict.fromkeys(("rate", "mtbf", "detect", "time", "factor"), 1),
+    "every": 1e9,
+    "duration": 1e-6,
+    "until": "repaired",
+    "repair": True,
+    "bandwidth": {"aggregate": 1},
+    "slowdown": {"factor": 1, "duration": 1},
+    "tiers": [{"every": 1, "survives": "all", "write_time": 1}],
+    "tiers.*": {"every": 1, "survives": "all", "write_time": 1},
+    "stages.*": {"time": 0},
 }
 
 
 def read_source(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
-    """Give the raw mapping of a catalog name, file, YAML text (a str of several lines) or mapping; and its folder.
+    """Give the raw mapping of a source, and the folder that file names in it are relative to.
 
-    A file is preferred to a catalog scenario of the same name. Raises `ScenarioError`.
+    A source is a catalog name, a file, YAML text (a str of several lines) or a mapping. A file is preferred
+    to a catalog scenario of the same name. Raises `ScenarioError`.
     """
     base: Path | None = None
     origin, raw = "scenario", source
@@ -88,7 +101,7 @@ def _find(source: str | Path) -> Path:
 def override(raw: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
     """Apply ``path=value`` in their order (list items by name or index); null takes a key out."""
     problems: list[Problem] = []
-    raw = json.loads(json.dumps(raw))  # a deep copy
+    raw = copy.deepcopy(raw)
     for text in overrides:
         path, equals, value_text = text.partition("=") if isinstance(text, str) else ("", "", "")
         if not equals or not path.strip():
@@ -153,25 +166,30 @@ def build(model: type[M], raw: dict[str, Any], base: Path | None) -> M:
         return model.model_validate(raw, context={"base": base})
     except ValidationError as error:
         problems = _problems(model, raw, error)
-    known = {problem.path for problem in problems}
-    patched = json.loads(json.dumps(raw))
-    for _ in range(3):  # the leaf, then the blocks around it, until the rules between the blocks can run
-        for path in sorted(known, key=len, reverse=True):
-            _drop(patched, path)
+    targets = set(problems.values())
+    tried: set[str] = set()
+    patched = copy.deepcopy(raw)
+    for attempt in range(
+        8
+    ):  # mend the leaves, then the blocks around those that stay broken, until the rules run
+        for path in sorted(targets, key=len, reverse=True):
+            _mend(patched, path)
+        tried |= targets
         try:
             model.model_validate(patched, context={"base": base})
         except ValidationError as error:
             more = _problems(model, patched, error)
         else:
             break
-        for problem in more:
-            around = any(
-                old.startswith(f"{problem.path}.") or problem.path.startswith(f"{old}.") for old in known
-            )
-            if not around and problem.path not in known:
-                problems.append(problem)
-        known |= {problem.path for problem in more}
-    unique = list(dict.fromkeys(problems))
+        targets = set()
+        for problem, path in more.items():
+            around = attempt > 0 and any(old.startswith(f"{problem.path}.") for old in tried)
+            if problem.path not in tried and path not in tried and not around:
+                problems[problem] = path
+            while path in tried and "." in path:
+                path = path.rpartition(".")[0]
+            targets.add(path)
+    unique = list(problems)
     if len(unique) > MAX_PROBLEMS:
         unique = [
             *unique[:MAX_PROBLEMS],
@@ -180,30 +198,29 @@ def build(model: type[M], raw: dict[str, Any], base: Path | None) -> M:
     raise ScenarioError(unique)
 
 
-def _drop(raw: Any, path: str) -> None:
-    """Take the value at a problem's path out of the mapping, or put its stand-in there."""
+def _mend(raw: Any, path: str) -> None:
+    """Put a stand-in for the value at a problem's path, or take it out; an item of a list goes as a whole."""
     here, steps = raw, path.split(".")
     for i, step in enumerate(steps):
+        last = i == len(steps) - 1
         if isinstance(here, list):
             index = next((j for j, item in enumerate(here) if _item_step(item, j) == step), None)
             if index is None:
                 return
-            if i == len(steps) - 1:
-                del here[index]
+            if last or steps[i + 1 :] == ["name"]:
+                stand_in = _STAND_IN.get(f"{steps[i - 1]}.*")
+                here[index : index + 1] = [] if stand_in is None else [copy.deepcopy(stand_in)]
                 return
             here = here[index]
-        elif isinstance(here, dict):
-            if i == len(steps) - 1:
-                here.pop(step, None)
-                stand_in = _STAND_IN.get(path, _STAND_IN.get(step) if steps[0] == "failures" else None)
-                if stand_in is not None:
-                    here[step] = stand_in
-                return
-            if step not in here:
-                return
-            here = here[step]
-        else:
+        elif not isinstance(here, dict):
             return
+        elif last:
+            here.pop(step, None)
+            stand_in = _STAND_IN.get(path, _STAND_IN.get(step))
+            if stand_in is not None:
+                here[step] = copy.deepcopy(stand_in)
+        else:
+            here = here.get(step)
 
 
 def _item_step(item: Any, index: int) -> str:
@@ -228,16 +245,16 @@ def _path(raw: Any, loc: Iterable[int | str]) -> str:
     return ".".join(steps)
 
 
-def _problems(model: type[BaseModel], raw: Any, error: ValidationError) -> list[Problem]:
-    found: list[Problem] = []
+def _problems(model: type[BaseModel], raw: Any, error: ValidationError) -> dict[Problem, str]:
+    """Tell every problem of a failed validation, with the path of the value that would have to be mended."""
+    found: dict[Problem, str] = {}
     for item in error.errors(include_url=False):
         path, kind = _path(raw, item["loc"]), item["type"]
         context: dict[str, Any] = item.get("ctx", {})
-        if kind == RULES:
-            inner = [
-                Problem(".".join(p for p in (path, q.path) if p), q.message) for q in context["problems"]
-            ]
-            found.extend(Problem(problem.path or "scenario", problem.message) for problem in inner)
+        if kind in (RULES, INSIDE):
+            for inner in context["problems"]:
+                below = ".".join(step for step in (path, inner.path) if step) or "scenario"
+                found[Problem(below, inner.message)] = path if kind == INSIDE else below
             continue
         got = shown(item["input"])
         if kind == "missing":
@@ -258,7 +275,7 @@ def _problems(model: type[BaseModel], raw: Any, error: ValidationError) -> list[
             message = text if "(got " in text else f"{text} {got}"
         else:
             message = f"{item['msg'][:1].lower()}{item['msg'][1:]} {got}"
-        found.append(Problem(path or "scenario", message))
+        found[Problem(path or "scenario", message)] = path
     return found
 
 

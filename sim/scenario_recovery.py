@@ -1,7 +1,7 @@
 """Scenario blocks of recovery: one for each restart layer.
 
-A setting left at None has no value of its own: the default of the NVRx (or Kubernetes) version stated is used,
-as sim/recovery resolves it. ``off`` switches a timeout off.
+A setting left at None has no value of its own: the default of the NVRx (or Kubernetes) version stated is
+used, as sim/recovery resolves it. ``off`` switches a timeout off.
 """
 
 from __future__ import annotations
@@ -200,8 +200,8 @@ class NodeReplacement(Block):
 class Recovery(Block):
     """How the job comes back."""
 
-    nccl_timeout: Timeout | None = None
-    """The process-group watchdog; None or off: a hang is left to the other detectors."""
+    nccl_timeout: Timeout = 600.0
+    """The process-group watchdog (torch's default: 10 min); off: a hang is left to the other detectors."""
     launcher: Literal["ft_launcher", "torchrun", "direct"] = "ft_launcher"
     """What starts the ranks. Under torchrun, in-process restart survives only faults that end no process."""
     nvrx: Literal["0.4.1", "0.6.0", "0.7.0"] = "0.6.0"

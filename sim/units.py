@@ -33,7 +33,7 @@ _DIVISOR = {"ms": 1e3, "us": 1e6, "ns": 1e9}  # a division keeps 500ms at exactl
 _PREFIX = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _PREFIX |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
 
-_NUMBER = r"(\d{1,30}(?:\.\d{0,30})?(?:[eE][+-]?\d{1,3})?)"
+_NUMBER = r"([0-9]{1,30}(?:\.[0-9]{0,30})?(?:[eE][+-]?[0-9]{1,3})?)"
 _PART = re.compile(_NUMBER + r"\s*([a-z]+)\s*")
 _PLAIN = re.compile(_NUMBER + r"\Z")
 _BYTES = re.compile(_NUMBER + r"\s*([kKMGTPE]i?)?B\Z")
@@ -130,8 +130,8 @@ def parse_bandwidth(x: object) -> float:
 def parse_rate(x: object) -> tuple[float, Per | None]:
     """Events per second and what they are counted by, from ``3.8 per 1000 node-days``.
 
-    ``0.01 per day`` and ``1 per week`` name no unit (None); a number is events per second. Exposure may be stated
-    as it was observed: ``148 per 110592 node-days``. A year is 365.25 days.
+    ``0.01 per day`` and ``1 per week`` name no unit (None); a number is events per second. Exposure may be
+    stated as it was observed: ``148 per 110592 node-days``. A year is 365.25 days.
     """
     example, what = "'3.8 per 1000 node-days' or '1 per week'", "a rate"
     if not isinstance(x, str):

@@ -66,7 +66,7 @@ def scalar(text: str) -> Any:
 
 
 class _Builder:
-    """Builds the data from parser events in one pass, without recursion: depth is bounded by us, not the stack."""
+    """Builds the data from parser events, without recursion: depth is bounded by us, not the stack."""
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -177,8 +177,8 @@ def write(data: Mapping[str, Any]) -> str:
 def plain(data: Any, origin: str = "scenario") -> Any:
     """Reduce any mapping from Python to what YAML could have said; raise `ScenarioError` with every problem.
 
-    Numpy numbers become Python's, tuples lists; a None in a mapping counts as left out. Cycles end at the depth
-    limit.
+    Numpy numbers become Python's, tuples lists; a None in a mapping counts as left out. Cycles end at the
+    depth limit.
     """
     problems: list[Problem] = []
     left = [MAX_ITEMS]

@@ -24,6 +24,7 @@ class Hardware:
     name: str
     description: str
     gpus_per_node: int
+    nodes_per_rack: int | None
     gpu: str
     gpu_memory_bytes: float
     host_memory_bytes: float | None
@@ -76,6 +77,7 @@ def find_hardware(node_type: str) -> Hardware | None:
         name=data["name"],
         description=data["description"],
         gpus_per_node=data["gpus_per_node"],
+        nodes_per_rack=data.get("nodes_per_rack"),
         gpu=data["gpu"],
         gpu_memory_bytes=units.parse_bytes(data["gpu_memory"]),
         host_memory_bytes=size["host_memory"],
