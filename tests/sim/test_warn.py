@@ -112,8 +112,8 @@ CASES = [
      "cluster.host_memory_bytes", r"4 copies \(old and new, here and for a peer\) need 4TB",
      ["cluster.host_memory_bytes=4TiB"]),
     ("storage-volume",  # the BLOOM logbook
-
-         ["checkpoint.bytes=2.3TB", "workload.step_time=105s", "checkpoint.interval=100 steps", "checkpoint.write_time=40s"],
+     ["checkpoint.bytes=2.3TB", "workload.step_time=105s", "checkpoint.interval=100 steps",
+      "checkpoint.write_time=40s"],
      "checkpoint.interval", r"2.3TB every 2h 55m are 18.9TB written a day", ["checkpoint.bytes=null"]),
     ("corruption-outlives-checkpoints",
      ["failures.classes.bug.symptom=silent_corruption", "failures.classes.bug.detect=40min"],
@@ -155,8 +155,8 @@ CASES = [
      "failures.classes.bug", r"2.78 expected\): the job ends at the first",
      ["failures.classes.bug.symptom=exception"]),
     ("exit-under-torchrun",
-
-         ["recovery.layers=[in_process, fixed]", "recovery.launcher=torchrun", "failures.classes.bug.symptom=process_exit"],
+     ["recovery.layers=[in_process, fixed]", "recovery.launcher=torchrun",
+      "failures.classes.bug.symptom=process_exit"],
      "failures.classes.bug", r"layer fixed takes every one", ["failures.classes.bug.symptom=exception"]),
     ("layer-gives-up-alone", ["recovery.in_job.success=0.9"],
      "recovery.in_job", r"gives up on 10 % of failures.classes.bug", ["recovery.layers=[in_job, fixed]"]),
