@@ -1,6 +1,6 @@
 """Saves: when one is due, which are usable after a fault, and what a fault does to the checkpoints.
 
-The durable checkpoints are kept oldest first in fixed arrays of `checkpoint.keep` places, so that the rules compile.
+The durable checkpoints are kept oldest first in arrays of a fixed size, so that the rules compile.
 """
 
 from __future__ import annotations
@@ -15,18 +15,27 @@ STEP0 = -1  # no checkpoint: the run begins again at its first step
 
 
 class Checkpoints(NamedTuple):
-    """Durable checkpoints of one run, oldest first; `count[0]` of the places are in use."""
+    """Durable checkpoints of one run, fewest steps first; `count[0]` of the `places` are in use."""
 
-    step: Any  # [keep] done steps they hold
-    begun: Any  # [keep] when their save began [s]
-    usable: Any  # [keep] 1 once a restart may load it (`publish: next_save` delays that)
+    step: Any  # [places] done steps they hold
+    begun: Any  # [places] when their save began [s]
+    usable: Any  # [places] 1 once a restart may load it (`publish: next_save` delays that)
     count: Any  # [1]
 
 
 @rule
+def places(p: Any) -> int:
+    """Return how many checkpoints can exist: `keep`, and beside a single one that which is to take its place."""
+    return max(int(p.keep), 2) if p.publish_next else int(p.keep)
+
+
+@rule
 def next_save(p: Any, done: float, total: float) -> float:
-    """Return the step count at which the next save is due (inf: none): multiples of the interval, from step 0."""
-    if p.mode == NONE or p.mode == IDEAL:
+    """Return the step count at which the next save is due (inf: none): multiples of the interval, from step 0.
+
+    None after the last step: a job that goes on from its final save has nothing left to save.
+    """
+    if p.mode == NONE or p.mode == IDEAL or done >= total:
         return math.inf
     due = (math.floor(done / p.interval_steps) + 1.0) * p.interval_steps
     if due < total:
@@ -36,17 +45,30 @@ def next_save(p: Any, done: float, total: float) -> float:
 
 @rule
 def add_durable(ck: Checkpoints, p: Any, step: float, begun: float) -> None:
-    """Record a checkpoint that has just become durable; beyond `keep` the oldest goes."""
+    """Record a checkpoint that has just become durable; beyond `keep` the oldest goes.
+
+    It may be older than others where a write survived a fault. The newest usable one never goes: what is not
+    published yet cannot take its place.
+    """
     n = int(ck.count[0])
-    if n == p.keep:
-        for i in range(n - 1):
+    if n == places(p):
+        goes = 0
+        if newest_usable(ck, math.inf) == 0 and p.publish_next:
+            goes = 1
+        for i in range(goes, n - 1):
             ck.step[i] = ck.step[i + 1]
             ck.begun[i] = ck.begun[i + 1]
             ck.usable[i] = ck.usable[i + 1]
         n -= 1
-    ck.step[n] = step
-    ck.begun[n] = begun
-    ck.usable[n] = 0 if p.publish_next else 1
+    at = n
+    while at > 0 and ck.step[at - 1] > step:
+        ck.step[at] = ck.step[at - 1]
+        ck.begun[at] = ck.begun[at - 1]
+        ck.usable[at] = ck.usable[at - 1]
+        at -= 1
+    ck.step[at] = step
+    ck.begun[at] = begun
+    ck.usable[at] = 0 if p.publish_next else 1
     ck.count[0] = n + 1
 
 
@@ -67,10 +89,12 @@ def newest_usable(ck: Checkpoints, corrupted_at: float) -> int:
 
 
 @rule
-def kept_step(ck: Checkpoints) -> float:
-    """Return the done steps in the newest durable checkpoint (0: none)."""
-    n = int(ck.count[0])
-    return 0.0 if n == 0 else float(ck.step[n - 1])
+def kept_step(ck: Checkpoints, corrupted_at: float) -> float:
+    """Return the done steps in the newest durable checkpoint begun before `corrupted_at` (0: none)."""
+    for i in range(int(ck.count[0]) - 1, -1, -1):
+        if ck.begun[i] < corrupted_at:
+            return float(ck.step[i])
+    return 0.0
 
 
 @rule

@@ -53,17 +53,22 @@ WAIT, QUEUE, SKIP = range(3)
 LAUNCHERS: Final = ("ft_launcher", "torchrun", "direct")
 FT_LAUNCHER, TORCHRUN, DIRECT = range(3)
 
-# Why a job failed.
+# Why a job failed, or a layer gave up.
 REASONS: Final = (
     "",
     "no enabled layer contains this fault",
     "restart budget (max_restarts) exhausted",
     "no progress: max_no_progress_cycles restarts without a new checkpoint",
     "out of nodes: none left, none in repair",
+    "the health check failed",
+    "the restart attempt failed",
+    "start-up outlasted the initial heartbeat timeout",
+    "no spare for a lost node",
 )
 NO_REASON, NOT_CONTAINED, BUDGET, NO_PROGRESS, OUT_OF_NODES = range(5)
+UNHEALTHY, UNSUCCESSFUL, TOO_SLOW, NO_SPARE = range(5, 9)
 
-NODE_STATES: Final = ("working", "hot", "cold", "repair", "gone")
+NODE_STATES: Final = ("working", "hot", "cold", "repair", "retired")
 WORKING, HOT, COLD, IN_REPAIR, GONE = range(5)
 
 DETECTORS: Final = (

@@ -24,23 +24,24 @@ __all__ = ["RunTooLong", "run", "simulate_run"]
 
 
 def run(
-    scenario: Scenario, seed: int = 1, replication: int = 0, *, max_events: float = math.inf
+    scenario: Scenario, seed: int = 1, replication: int = 0, *, max_events: float | None = None
 ) -> list[dict[str, Any]]:
     """Simulate one run; its event log (see events.py), in time order.
 
     Raises
     ------
     RunTooLong
-        If the log would exceed `max_events`.
+        If the log would exceed `max_events` (default: the scenario's `limits.max_events`).
     """
     return simulate_run(params.compile_scenario(scenario), scenario, seed, replication, max_events=max_events)
 
 
 def simulate_run(
-    p: params.Params, scenario: Scenario, seed: int, replication: int, *, max_events: float = math.inf
+    p: params.Params, scenario: Scenario, seed: int, replication: int, *, max_events: float | None = None
 ) -> list[dict[str, Any]]:
     """As `run`, for a scenario that is compiled already."""
-    story = Story(p, seed, replication, f"{scenario.name}/{seed}/{replication}", max_events)
+    limit = scenario.limits.max_events if max_events is None else max_events
+    story = Story(p, seed, replication, f"{scenario.name}/{seed}/{replication}", limit)
     return Job(story, [f.name for f in scenario.failures.classes]).go()
 
 
@@ -51,15 +52,18 @@ class Job:
         self.story, self.p = story, story.p
         self.saves = Saves(story)
         self.strikes = Strikes(story, class_names)
+        self.strikes.done_now = self.done_now
         self.pool = Pool(story, self.strikes.sources, self.strikes.rates)
         self.inc: list[float] = [0.0] * state.SIZE
         state.clear(self.inc)
         self.done = 0.0  # steps of the state in memory
-        self.range_from, self.range_s, self.range_productive_s = 0.0, 0.0, 0.0
+        self.going: tuple[float, float, float] | None = None  # (since, pace, steps to go) while steps are run
+        self.range_from, self.range_s, self.range_productive_s, self.range_gained = 0.0, 0.0, 0.0, 0.0
         self.next_scheduled = 0
         self.open_phase: tuple[int, str | None, int] | None = None
         self.handed_over = False  # the detection under way is one layer's of another layer's end
-        self.last_fault = 0
+        self.detecting = 0  # the fault that the detection under way will notice
+        self.joining: list[Fault] = []  # further scheduled faults of the same step
 
     def go(self) -> list[dict[str, Any]]:
         """Play the run to its end."""
@@ -84,7 +88,7 @@ class Job:
         return story.log
 
     def _limit(self) -> Wait:
-        yield self.story.env.timeout(self.p.max_wall_s)
+        yield self.story.last_at(self.p.max_wall_s)  # a job that ends just now has ended
         self.story.signal(LIMIT)
 
     def _live(self) -> Wait:
@@ -105,7 +109,14 @@ class Job:
                 return
 
     def _kept(self) -> float:
-        return self.done if self.p.mode == codes.IDEAL else checkpoint.kept_step(self.saves.durable)
+        return self.saves.kept(self.done)
+
+    def done_now(self) -> float:
+        """Return the steps done at this moment, a part of one included."""
+        if self.going is None:
+            return self.done
+        since, pace, to_go = self.going
+        return self.done + min((self.story.env.now - since) / pace, to_go)
 
     def _end(self, outcome: str, reason: str, kept: float) -> None:
         self.story.emit(
@@ -114,17 +125,24 @@ class Job:
         self.story.emit("run_end")
 
     def _first_start(self) -> Wait:
-        """Start the processes for the first time: what is called `startup`."""
+        """Start the processes for the first time: what is called `startup`.
+
+        The launcher's initial heartbeat timeout holds here as it does in a restart; it ends the processes, which
+        counts as a fault.
+        """
         p, story = self.p, self.story
-        rows = [(codes.INIT, params.INIT), (codes.WARMUP, params.WARMUP)]
-        if p.first_process_start:
-            rows.insert(0, (codes.PROCESS_START, params.PROCESS_START))
+        rows = [(codes.PROCESS_START, params.PROCESS_START), (codes.INIT, params.INIT), (codes.WARMUP, params.WARMUP)]
+        deadline = story.env.now + p.initial_heartbeat_s
         for phase, row in rows:
             lasts = draw(p, row, *story.key, 0, 0)
-            if lasts > 0.0:
+            if phase == codes.PROCESS_START and not p.first_process_start:
+                deadline -= lasts
+            elif lasts > 0.0:
                 until = story.env.now + lasts
                 self._phase_begin(phase, codes.NO_LAYER)
-                signal = yield from story.pause_for_faults(until)
+                signal = yield from story.pause_for_faults(min(until, deadline))
+                if signal is None and until > deadline:
+                    signal = self.strikes.start_timeout()
                 self._phase_end(cut=signal is not None)
                 if signal is not None:
                     return signal
@@ -137,7 +155,7 @@ class Job:
         """Return the present time of a step [s]: the slowest rank's, longer while a write is in flight."""
         pace = self.p.pace_s
         if self.strikes.slow:
-            pace *= max(factor for _, factor in self.strikes.slow)
+            pace *= max(slow.factor for slow in self.strikes.slow)
         if self.saves.in_flight:
             pace *= self.p.async_factor
         return pace
@@ -154,8 +172,11 @@ class Job:
             signal = yield from self._run_to(target)
             if signal is None and scheduled and self.done >= p.scheduled_step[self.next_scheduled]:
                 self._flush_range()
-                signal = self.strikes.scheduled(self.next_scheduled)
-                self.next_scheduled += 1
+                step = p.scheduled_step[self.next_scheduled]
+                while self.next_scheduled < len(p.scheduled_step) and p.scheduled_step[self.next_scheduled] <= step:
+                    self.joining.append(self.strikes.scheduled(self.next_scheduled))
+                    self.next_scheduled += 1
+                signal = self.joining.pop(0)
             if signal is None and self.done >= save_at:
                 self._flush_range()
                 signal = yield from self.saves.save(self.done)
@@ -170,13 +191,15 @@ class Job:
         env = self.story.env
         while self.done < target:
             begin, pace = env.now, self._pace()
+            self.going = (begin, pace, target - self.done)
             signal = yield from self.story.pause(begin + (target - self.done) * pace)
             elapsed = env.now - begin
+            self.going = None
             gained = target - self.done if signal is None else min(elapsed / pace, target - self.done)
             self.done = target if signal is None else self.done + gained
             self.range_s += elapsed
             self.range_productive_s += gained * self.p.step_productive_s
-            self.strikes.done_steps = math.floor(self.done + 1e-9)
+            self.range_gained += gained
             if signal == LIMIT or isinstance(signal, Fault):
                 self._flush_range()
                 return signal
@@ -185,33 +208,36 @@ class Job:
     def _flush_range(self) -> None:
         """Write the steps since the last save, resume or flush as one record."""
         if self.range_s > 0.0:
-            last = math.floor(self.done + 1e-9)
-            part = max(0.0, self.done - last)
+            first, last = whole(self.range_from) + 1, whole(self.done)
+            # of the next step, what was run in this time: the first part may be an earlier range's (mode ideal)
+            part = min(self.range_gained, max(0.0, self.done - last))
             fields: dict[str, Any] = {
-                "first": math.floor(self.range_from + 1e-9) + 1,
+                "first": first,
                 "last": last,
                 "dur_s": self.range_s,
                 "slow_s": max(0.0, self.range_s - self.range_productive_s),
             }
-            if part > 1e-9:
-                fields["part"] = part
+            if part > 1e-9 or last < first:
+                fields["part"] = max(part, 1e-15)
             self.story.emit("step", **fields)
-        self.range_from, self.range_s, self.range_productive_s = self.done, 0.0, 0.0
+        self.range_from, self.range_s, self.range_productive_s, self.range_gained = self.done, 0.0, 0.0, 0.0
 
     def _resume(self) -> None:
         """Run the loop (again), from the newest checkpoint that holds."""
-        if self.p.mode != codes.IDEAL:
-            self.done = self.saves.restore()
-        self.strikes.done_steps = math.floor(self.done + 1e-9)
+        self.done = self.saves.restore(self.done)
         self._flush_range()
         self.strikes.set_running(True)
-        self.story.emit("resumed", step=whole(self.done))
+        part = self.done - whole(self.done)
+        self.story.emit("resumed", step=whole(self.done), **({"part": part} if part > 0.0 else {}))
 
     # --- incidents -------------------------------------------------------------------------------------
 
     def _incident(self, fault: Fault) -> Wait:
         """Lead one incident to `resumed` (None), to the job's failure or to the limit (a signal)."""
+        self.saves.loop_stopped_s = self.story.env.now
         phase, until = self._hit(fault)
+        while self.joining:
+            phase, until = self._hit(self.joining.pop(0))
         while phase != codes.RESUMED:
             if phase == codes.FAILED:
                 return "failed"
@@ -248,18 +274,25 @@ class Job:
             self.story.emit("detected", fault=fault.id, by=codes.DETECTORS[codes.BY_CHECK])
         else:
             self.strikes.log_fault(fault)
-        self.last_fault = fault.id
         self.saves.strike(fault.symptom)
         self.strikes.take_out(fault)
         struck = fault.nodes[0] if fault.nodes else -1
         base.strike(inc, fault.symptom, fault.gil_held, fault.fault_class, struck, fault.takes_node)
         self._observe()
-        answer = base.advance(inc, p, codes.ON_FAULT, self.story.env.now, *self.story.key)
-        self.handed_over = False
-        inc[state.WRITE_ENDS] = self.saves.settle_struck(
-            hold=p.atomic and inc[state.LAYER] == codes.IN_PROCESS
-        )
-        return answer
+        noticed_by = inc[state.UNTIL] if inc[state.PHASE] == codes.DETECT else math.inf
+        phase, until = base.advance(inc, p, codes.ON_FAULT, self.story.env.now, *self.story.key)
+        if until < noticed_by:
+            self.detecting, self.handed_over = fault.id, False
+        hold = bool(p.atomic and inc[state.LAYER] == codes.IN_PROCESS)
+        inc[state.WRITE_ENDS] = self.saves.settle_struck(fault.symptom, hold)
+        self._drop_sick()
+        return phase, until
+
+    def _drop_sick(self) -> None:
+        """Take out the node that the rules say failed its health check."""
+        if self.inc[state.DROP_NODE]:
+            self.inc[state.DROP_NODE] = 0.0
+            self.strikes.take_out_sick(int(self.inc[state.SUSPECT_NODE]))
 
     def _observe(self) -> None:
         state.observe(self.inc, self.pool.missing(), self.saves.any_usable(), self.saves.durable_count)
@@ -267,27 +300,27 @@ class Job:
     def _next_phase(self, phase: int, event: int) -> tuple[int, float]:
         """Let the rules say what follows a phase, and log the passage."""
         inc, now = self.inc, self.story.env.now
-        layer = int(inc[state.LAYER])
+        layer, attempt, detector = int(inc[state.LAYER]), inc[state.ATTEMPT], int(inc[state.DETECTOR])
         self._observe()
         after, until = base.advance(inc, self.p, event, now, *self.story.key)
         self._phase_end()
         if phase == codes.DETECT:
-            noticed = inc[state.DETECTOR] == codes.BY_CHECK
+            noticed = detector == codes.BY_CHECK
             if not self.handed_over and not noticed:
-                self.story.emit(
-                    "detected", fault=self.last_fault, by=codes.DETECTORS[int(inc[state.DETECTOR])]
-                )
+                by = codes.DETECTORS[detector]
+                self.story.emit("detected", fault=self.detecting, by=by)
             self.handed_over = False
-            if after != codes.FAILED and layer != codes.NO_LAYER:
+            if inc[state.ATTEMPT] > attempt:  # not if it found no progress and did not even try
                 self._layer_begin(layer)
         elif phase == codes.ABORT:
             self.saves.drop_held()
         if after == codes.DETECT:  # the layer gave up, or start-up took too long
-            self._layer_end("escalated" if inc[state.LAYER] != layer else "failed", "gave up", layer)
+            if inc[state.ATTEMPT] > attempt or phase != codes.DETECT:
+                taken_over = inc[state.LAYER] not in (layer, codes.NO_LAYER)
+                reason = codes.REASONS[int(inc[state.REASON])]
+                self._layer_end("escalated" if taken_over else "failed", reason, layer)
             self.handed_over = True
-            if inc[state.DROP_NODE]:
-                inc[state.DROP_NODE] = 0.0
-                self.strikes.take_out_sick(int(inc[state.STRUCK_NODE]))
+            self._drop_sick()
             if until > now:
                 self._phase_begin(codes.DETECT, int(inc[state.LAYER]))
         elif after < codes.RESUMED:

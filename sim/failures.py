@@ -93,8 +93,11 @@ def start(src: Sources, p: Any, seed: int, replication: int) -> None:
                 src.row[s][NEXT_A] = _hazard_gap(p, s, 0, seed, replication)
             continue
         per = p.class_per[c]
-        ageing = p.class_leaves[c]
-        if per != JOB and per != RACK:
+        if per == JOB:
+            ageing = 1
+        elif per == RACK:
+            ageing = p.racks
+        else:
             ageing = (p.nodes + p.hot) * p.class_units[c]
         for i in range(ageing):
             _first_life(src, p, c, i, 0.0, seed, replication)
@@ -181,7 +184,8 @@ def renew(src: Sources, p: Any, source: int, unit: int, seed: int, replication: 
 def stop_ageing(src: Sources, p: Any, node: int, now: float, failed_class: int, failed_unit: int) -> None:
     """Take a node's units out of the fault clocks; what they have aged is kept.
 
-    `failed_unit` of `failed_class` (-1: none) has lived its life to the end: a life of 0 marks it.
+    `failed_unit` of `failed_class` (-1: none) has lived its life to the end: a life of 0 marks it. Units that rest
+    already (two faults at one instant) are left as they are.
     """
     for c in range(p.n_classes):
         if not p.class_tree[c] or p.class_per[c] == JOB or p.class_per[c] == RACK:
@@ -189,11 +193,23 @@ def stop_ageing(src: Sources, p: Any, node: int, now: float, failed_class: int, 
         now_a = reading(src.row[2 * c], now)
         for i in range(node * p.class_units[c], (node + 1) * p.class_units[c]):
             at = p.class_unit0[c] + i
-            if src.drawn[at] > 0:
+            if src.tree[p.class_tree0[c] + p.class_leaves[c] + i] < math.inf:
                 src.birth[at] = now_a - src.birth[at]  # holds the age while the unit rests
                 if c == failed_class and i == failed_unit:
                     src.life[at] = 0.0
                 _set_leaf(src, p, c, i, math.inf)
+
+
+@rule
+def renew_resting(src: Sources, p: Any, node: int) -> None:
+    """Make a node's units as good as new while they rest: a mended node that goes to the cold spares."""
+    for c in range(p.n_classes):
+        if not p.class_tree[c] or p.class_per[c] == JOB or p.class_per[c] == RACK:
+            continue
+        for i in range(node * p.class_units[c], (node + 1) * p.class_units[c]):
+            at = p.class_unit0[c] + i
+            src.birth[at] = 0.0
+            src.life[at] = 0.0
 
 
 @rule

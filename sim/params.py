@@ -274,7 +274,9 @@ def compile_scenario(s: Scenario) -> Params:
         else math.inf,
         initial_heartbeat_s=min(
             given(ij.initial_heartbeat_timeout, d.initial_heartbeat_timeout_s), setup_section
-        ),
+        )
+        if in_job_on
+        else math.inf,
         stop_timeout_s=given(ij.stop_timeout, d.stop_timeout_s),
         reclaim_timeout_s=d.memory_reclaim_timeout_s if d.memory_reclaim_timeout_s > 0 else math.inf,
         health_in_job=ij.health_check_pass,

@@ -71,6 +71,8 @@ class Pool:
             cluster.move(self.nodes, node, to)
         if to != codes.COLD:
             failures.start_ageing(self.sources, self.p, node, self.story.env.now, renewed, *self.story.key)
+        elif renewed:
+            failures.renew_resting(self.sources, self.p, node)
         self.story.emit("node_up", node=node, to=codes.NODE_STATES[to], **self._counts())
         self.changed()
         if to == codes.WORKING:

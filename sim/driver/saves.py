@@ -9,7 +9,7 @@ from typing import Any
 import simpy
 
 from sim import checkpoint, codes, params
-from sim.driver.story import NODES, PACE, Fault, Story, Wait, whole
+from sim.driver.story import PACE, Fault, Story, Wait, whole
 from sim.sampling import draw
 
 
@@ -29,15 +29,15 @@ class Saves:
 
     def __init__(self, story: Story) -> None:
         self.story, self.p = story, story.p
-        keep = self.p.keep
-        self.durable = checkpoint.Checkpoints([0.0] * keep, [0.0] * keep, [0] * keep, [0])
+        n = checkpoint.places(self.p)
+        self.durable = checkpoint.Checkpoints([0.0] * n, [0.0] * n, [0] * n, [0])
         self.durable_count = 0
         self.in_flight: list[Write] = []
-        self.struck: Write | None = None  # a blocking write that the fault interrupted
+        self.struck: Write | None = None  # a blocking write, or a staging, that the fault interrupted
+        self.loop_stopped_s = 0.0  # since when the loop stands still
         self.held: Write | None = None  # ... and that an atomic section lets finish
         self.corruptions: list[Fault] = []  # silent ones that live in the state or its checkpoints
         self._ids = 0
-        self._draining = False
 
     def tainted_since(self) -> float:
         """Return since when checkpoints are known to be corrupt [s]; inf: none known."""
@@ -45,105 +45,131 @@ class Saves:
 
     def any_usable(self) -> bool:
         """Return whether a restart has a checkpoint to load."""
+        if self.p.mode == codes.IDEAL:
+            return True
         return checkpoint.newest_usable(self.durable, self.tainted_since()) != checkpoint.STEP0
 
-    def restore(self) -> float:
-        """Go back to the newest checkpoint that holds; the done steps in it."""
+    def kept(self, done: float) -> float:
+        """Return the done steps that a run keeps that ends here without completing."""
         tainted = self.tainted_since()
-        place = checkpoint.newest_usable(self.durable, tainted)
-        begun = -1.0 if place == checkpoint.STEP0 else self.durable.begun[place]
+        if self.p.mode == codes.IDEAL:
+            return min([done] + [f.done for f in self.corruptions if f.since == tainted])
+        return min(done, checkpoint.kept_step(self.durable, tainted))
+
+    def restore(self, done: float) -> float:
+        """Go back from `done` steps to the newest checkpoint that holds; the done steps in it."""
+        tainted = self.tainted_since()
+        for write in [w for w in self.in_flight if w.begun >= tainted]:  # a fault it survived, but not this
+            self._lose(write)
+        if self.p.mode == codes.IDEAL:  # a checkpoint exists at every instant, so also at the corruption's
+            step, begun = self.kept(done), min(tainted, self.loop_stopped_s)
+        else:
+            place = checkpoint.newest_usable(self.durable, tainted)
+            begun = -1.0 if place == checkpoint.STEP0 else self.durable.begun[place]
+            step = checkpoint.restore(self.durable, tainted)
         # a corruption after the restored state's save is undone with it
         self.corruptions = [f for f in self.corruptions if f.since < begun]
-        return checkpoint.restore(self.durable, tainted)
+        return step
 
     def save(self, step: float) -> Wait:
         """Let the loop save its state; the signal that cut it short, else None."""
         p, story = self.p, self.story
         if p.publish_next:
             checkpoint.publish(self.durable)
-        if p.mode != codes.SYNC and p.on_busy == codes.SKIP and self.in_flight:
+        busy = p.mode != codes.SYNC and len(self.in_flight) > 0
+        final = step >= p.steps  # it is asked for by name, so it is never skipped
+        if busy and p.on_busy == codes.SKIP and not final:
             return None
         self._ids += 1
         number, begun = self._ids, story.env.now
         story.emit("save_begin", id=number, step=whole(step), tier="global")
+        lasts = draw(p, params.WRITE, *story.key, number, 0)
+        write = self.struck = Write(number, step, begun, begun + lasts)
         if p.mode == codes.SYNC:
-            write = Write(number, step, begun, begun + draw(p, params.WRITE, *story.key, number, 0))
             signal = yield from story.pause_for_faults(write.ends)
-            if signal is not None:
-                self.struck = write
-                return signal
-            self._becomes_durable(write)
-            return None
-        signal = None
-        if p.on_busy == codes.WAIT and self.in_flight:
-            signal = yield from story.pause_for_faults(self.in_flight[-1].ends)
-        if signal is None:
-            staged_at = story.env.now + draw(p, params.STALL, *story.key, number, 0)
-            signal = yield from story.pause_for_faults(staged_at)
-        if signal is not None:
-            story.emit("save_failed", id=number, step=whole(step), tier="global", reason="fault")
+            if signal is None:
+                self.struck = None
+                self._becomes_durable(write)
             return signal
+        if busy and p.on_busy != codes.QUEUE:
+            signal = yield from story.pause_for_write(self._process(self.in_flight[-1]))
+            if signal is not None:
+                return signal
+        staged_at = story.env.now + draw(p, params.STALL, *story.key, number, 0)
+        signal = yield from story.pause_for_faults(staged_at)
+        if signal is not None:
+            return signal
+        self.struck = None
         story.emit("save_staged", id=number)
         free_at = self.in_flight[-1].ends if self.in_flight else 0.0
-        starts = checkpoint.write_begins(story.env.now, 0.0, free_at)
-        write = Write(number, step, begun, starts + draw(p, params.WRITE, *story.key, number, 0))
-        self.in_flight.append(write)
-        write.process = story.env.process(self._background(write))
+        write.ends = checkpoint.write_begins(story.env.now, 0.0, free_at) + lasts
+        self._go_on(write)
         return None
 
     def drain(self, step: float) -> Wait:
         """Wait at the end of the work for the writes in flight; the signal that cut it short, else None."""
         if not self.in_flight:
             return None
-        last = self.in_flight[-1].id
-        self.story.emit("save_begin", id=last, step=whole(step), tier="global", drain=True)
-        self._draining = True
-        signal = None
-        while self.in_flight and signal is None:
-            signal = yield from self.story.pause(math.inf)
-            if signal == PACE or signal == NODES:
-                signal = None
-        self._draining = False
+        last = self.in_flight[-1]
+        self.story.emit("save_begin", id=last.id, step=whole(step), tier="global", drain=True)
+        signal = yield from self.story.pause_for_write(self._process(last))
         if signal is None:
-            self.story.emit("save_staged", id=last)
+            self.story.emit("save_staged", id=last.id)
         return signal
 
     def strike(self, symptom: int) -> None:
-        """Lose the writes that this symptom ends."""
-        for write in [w for w in self.in_flight if not self.p.survives[symptom]]:
-            self.in_flight.remove(write)
-            self._lose(write)
-        self.drop_held()
+        """Lose the writes that this symptom ends, the interrupted one excepted (see `settle_struck`)."""
+        if not self.p.survives[symptom]:
+            for write in list(self.in_flight):
+                self._lose(write)
 
-    def settle_struck(self, hold: bool) -> float:
-        """Let the interrupted blocking write go on (`hold`: an atomic section) or lose it; when it ends [s], or 0."""
+    def settle_struck(self, symptom: int, hold: bool) -> float:
+        """Let an interrupted blocking write go on, or lose it; when a held one ends [s], or 0.
+
+        It goes on where writes survive this symptom, and until the abort (`drop_held`) where an atomic section
+        holds it. A staging that was interrupted is lost: the state is not all copied.
+        """
         write, self.struck = self.struck, None
-        if write is None:
-            return 0.0
+        if write is not None:
+            if self.p.mode == codes.SYNC and self.p.survives[symptom]:
+                self._go_on(write)
+            elif self.p.mode == codes.SYNC and hold:
+                self.held = write
+                write.process = self.story.env.process(self._background(write))
+            else:
+                self._lose(write)
         if not hold:
-            self._lose(write)
-            return 0.0
-        self.held = write
-        write.process = self.story.env.process(self._background(write))
-        return write.ends
+            self.drop_held()
+        return 0.0 if self.held is None else self.held.ends
 
     def drop_held(self) -> None:
-        """Lose the write that an atomic section held and that has not ended in time."""
-        if self.held is not None:
-            write, self.held = self.held, None
+        """Lose the write that an atomic section held, unless it ends just now."""
+        write, now = self.held, self.story.env.now
+        if write is None:
+            return
+        if write.ends - now > 1e-9 * now:
             self._lose(write)
+        else:
+            self._process(write).interrupt()
+            self._forget(write)
+            self._becomes_durable(write)
+
+    def _go_on(self, write: Write) -> None:
+        self.in_flight.append(write)
+        write.process = self.story.env.process(self._background(write))
+
+    def _process(self, write: Write) -> simpy.Process:
+        assert write.process is not None
+        return write.process
 
     def _background(self, write: Write) -> Wait:
         try:
             yield self.story.env.timeout(write.ends - self.story.env.now)
         except simpy.Interrupt:
             return
-        if write is self.held:
-            self.held = None
-        if write in self.in_flight:
-            self.in_flight.remove(write)
+        self._forget(write)
         self._becomes_durable(write)
-        if self.p.async_factor != 1.0 or self._draining:
+        if self.p.async_factor != 1.0:
             self.story.signal(PACE)
 
     def _becomes_durable(self, write: Write) -> None:
@@ -154,5 +180,12 @@ class Saves:
     def _lose(self, write: Write) -> None:
         if write.process is not None and write.process.is_alive:
             write.process.interrupt()
+        self._forget(write)
         fields: dict[str, Any] = {"step": whole(write.step), "tier": "global", "reason": "fault"}
         self.story.emit("save_failed", id=write.id, **fields)
+
+    def _forget(self, write: Write) -> None:
+        if write is self.held:
+            self.held = None
+        if write in self.in_flight:
+            self.in_flight.remove(write)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import simpy
+from simpy.events import EventPriority
 
 from sim.params import Params
 
@@ -35,7 +36,18 @@ class Fault:
     takes_node: bool
     repair: bool
     since: float  # when it struck; a silent corruption is noticed later
+    draw_at: tuple[int, int]  # (unit, k) of what is drawn for this one fault
+    done: float = 0.0  # steps done when it struck
     noticed: bool = False
+
+
+class _Last(simpy.Event):
+    """A timeout that comes after everything else of its instant, however late that was scheduled."""
+
+    def __init__(self, env: simpy.Environment, delay: float) -> None:
+        super().__init__(env)
+        self._ok, self._value = True, None
+        env.schedule(self, EventPriority(2), delay)
 
 
 class Story:
@@ -85,12 +97,26 @@ class Story:
             if signal is None or signal == LIMIT or isinstance(signal, Fault):
                 return signal
 
+    def pause_for_write(self, process: simpy.Process) -> Wait:
+        """Wait until a write has ended, deaf to all but faults and the limit."""
+        while process.is_alive:
+            try:
+                yield process
+            except simpy.Interrupt as interrupt:
+                if interrupt.cause == LIMIT or isinstance(interrupt.cause, Fault):
+                    return interrupt.cause
+        return None
+
+    def last_at(self, when: float) -> simpy.Event:
+        """Return an event at a time, behind all others of that instant: at a tie a save is durable before a fault."""
+        return _Last(self.env, max(0.0, when - self.env.now))
+
     def signal(self, cause: Any) -> None:
         """Wake the job with a fault or another signal."""
         if self.job.is_alive and self.job is not self.env.active_process:
             self.job.interrupt(cause)
 
 
-def whole(step: float) -> float | int:
-    """Write a step count as the integer it is, except in mode ideal."""
-    return int(step) if step == int(step) else step
+def whole(step: float) -> int:
+    """Return the whole steps of a step count that may lie a rounding error below one."""
+    return math.floor(step + 1e-9 + 4e-16 * step)

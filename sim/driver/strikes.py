@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import simpy
 
 from sim import cluster, codes, failures, params
 from sim.driver.pool import Pool
 from sim.driver.saves import Saves
-from sim.driver.story import PACE, Fault, Story, Wait
+from sim.driver.story import PACE, Fault, Story, Wait, whole
 from sim.sampling import draw
+
+
+@dataclass(eq=False)
+class Slow:
+    """Slow nodes of the working set (none: the job as a whole)."""
+
+    nodes: list[int]
+    factor: float
+    over: bool = False
 
 
 class Strikes:
@@ -29,8 +40,8 @@ class Strikes:
         failures.start(self.sources, p, *story.key)
         self.pool: Pool
         self.saves: Saves
-        self.done_steps = 0  # what the log says beside a fault; kept by the engine
-        self.slow: list[tuple[int, float]] = []  # (node or -1 for the job, factor)
+        self.done_now: Callable[[], float] = float  # steps done at this moment; the engine tells
+        self.slow: list[Slow] = []
         self.running = False
         self._planned = (-1, math.inf)
         self._process: simpy.Process | None = None
@@ -70,11 +81,7 @@ class Strikes:
             self._planned = self._next()
             source, when = self._planned
             try:
-                if when == math.inf:
-                    yield env.event()
-                else:
-                    yield env.timeout(max(0.0, when - env.now))
-                    yield env.timeout(0)  # at a tie a save becomes durable first
+                yield env.event() if when == math.inf else self.story.last_at(when)
             except simpy.Interrupt:
                 continue
             self._strike(source)
@@ -95,10 +102,28 @@ class Strikes:
             takes_node=p.scheduled_repair[i] or symptom == codes.NODE_LOSS,
             repair=p.scheduled_repair[i],
             since=self.story.env.now,
+            draw_at=(0, 0),
         )
         if fault.takes_node:
             self._stop_ageing(fault.nodes)
         return fault
+
+    def start_timeout(self) -> Fault:
+        """Return the end of a first start that outlasts the launcher's initial heartbeat timeout."""
+        return Fault(
+            id=self._id(),
+            symptom=codes.PROCESS_EXIT,
+            scope=codes.JOB,
+            gil_held=False,
+            fault_class=-1,
+            name="initial_heartbeat_timeout",
+            nodes=[],
+            rank=None,
+            takes_node=False,
+            repair=False,
+            since=self.story.env.now,
+            draw_at=(0, 0),
+        )
 
     def take_out(self, fault: Fault) -> None:
         """Take the struck nodes out and let hot spares join."""
@@ -127,7 +152,7 @@ class Strikes:
                 "scope": codes.SCOPES[fault.scope],
                 "rank": fault.rank,
                 "node": struck,
-                "step": self.done_steps,
+                "step": whole(self.done_now()),
                 "idle": idle,
             },
         )
@@ -142,8 +167,10 @@ class Strikes:
                 failures.stop_ageing(self.sources, self.p, node, self.story.env.now, -1, -1)
 
     def _down(self, node: int, repair: bool, why: str) -> None:
-        for entry in [e for e in self.slow if e[0] == node]:
-            self._end_slow(entry)
+        for slow in [e for e in self.slow if node in e.nodes]:
+            slow.nodes.remove(node)
+            if not slow.nodes:
+                self._end_slow(slow, node)
         self.pool.down(node, repair, why)
 
     def _strike(self, source: int) -> None:
@@ -152,19 +179,21 @@ class Strikes:
         symptom, scope, per = p.class_symptom[c], p.class_scope[c], p.class_per[c]
         who = failures.victim(src, p, source, *self.story.key)
         node, slots, rank, unit = self._locate(source, who)
+        draw_at = (unit, int(src.row[source][failures.COUNT]))
         shared = per == codes.JOB or per == codes.RACK
-        if not shared and node == cluster.NOBODY:
-            failures.renew(src, p, source, unit, *self.story.key)
-            return
         idle = node != cluster.NOBODY and nodes.state[node] == codes.HOT
         struck = [n for n in (nodes.node[s] for s in slots) if n != cluster.NOBODY]
+        if not idle and not struck and scope != codes.JOB:  # its nodes are all out: there is nothing to strike
+            failures.renew(src, p, source, unit, *self.story.key)
+            return
         takes_node = p.class_repair[c] or symptom == codes.NODE_LOSS
         goes_now = takes_node and symptom != codes.SLOWDOWN and symptom != codes.SILENT_CORRUPTION
         own_clock = p.class_tree[c] and not shared
-        if not (own_clock and goes_now):
+        leaving = [node] if idle else struck
+        if not (own_clock and goes_now and node in leaving):
             failures.renew(src, p, source, unit, *self.story.key)
         if goes_now:
-            for n in [node] if idle else struck:
+            for n in leaving:
                 mine = own_clock and n == node
                 failures.stop_ageing(src, p, n, now, c if mine else -1, unit if mine else -1)
         fault = Fault(
@@ -179,6 +208,8 @@ class Strikes:
             takes_node=takes_node,
             repair=p.class_repair[c],
             since=now,
+            draw_at=draw_at,
+            done=self.done_now(),
         )
         if idle:
             self.log_fault(fault, idle=True, node=node)
@@ -186,7 +217,7 @@ class Strikes:
                 self._down(node, fault.repair, fault.name)
         elif symptom == codes.SLOWDOWN:
             self.log_fault(fault)
-            self.story.env.process(self._slow_down(fault, struck[0] if struck else -1))
+            self.story.env.process(self._slow_down(fault))
         elif symptom == codes.SILENT_CORRUPTION:
             self.log_fault(fault)
             self.saves.corruptions.append(fault)
@@ -234,35 +265,37 @@ class Strikes:
         size = self.p.nodes_per_rack
         return list(range(rack * size, min((rack + 1) * size, self.p.nodes)))
 
-    def _slow_down(self, fault: Fault, node: int) -> Wait:
-        """Make a node (or the whole job: -1) slow for a while; noticed as an incident if the class says how."""
+    def _slow_down(self, fault: Fault) -> Wait:
+        """Slow the struck nodes (or the whole job) for a while; noticed as an incident if the class says how."""
         p, c, env = self.p, fault.fault_class, self.story.env
-        entry = (node, p.class_factor[c])
-        self.slow.append(entry)
-        self.story.emit("slow_begin", node=None if node < 0 else node, factor=entry[1])
+        slow = Slow(list(fault.nodes), p.class_factor[c])
+        first = fault.nodes[0] if fault.nodes else None
+        self.slow.append(slow)
+        self.story.emit("slow_begin", node=first, factor=slow.factor)
         self.story.signal(PACE)
-        row, key = p.class_row0 + 4 * c, self.story.key
-        lasts = math.inf if p.class_until_repaired[c] else draw(p, row + params.SLOW_FOR, *key, fault.id, 0)
-        noticed = draw(p, row + params.CLASS_DETECT, *key, fault.id, 0) if p.class_detect[c] else math.inf
+        row, draw_at = p.class_row0 + 4 * c, (*self.story.key, *fault.draw_at)
+        lasts = math.inf if p.class_until_repaired[c] else draw(p, row + params.SLOW_FOR, *draw_at)
+        noticed = draw(p, row + params.CLASS_DETECT, *draw_at) if p.class_detect[c] else math.inf
         if noticed < lasts:
             yield env.timeout(noticed)
-            if entry in self.slow:
+            if not slow.over:
                 self._notice_now(fault)
             lasts -= noticed
         if lasts < math.inf:
             yield env.timeout(lasts)
-            if entry in self.slow:
-                self._end_slow(entry)
+            if not slow.over:
+                self._end_slow(slow, first)
 
-    def _end_slow(self, entry: tuple[int, float]) -> None:
-        self.slow.remove(entry)
-        self.story.emit("slow_end", node=None if entry[0] < 0 else entry[0], factor=entry[1])
+    def _end_slow(self, slow: Slow, node: int | None) -> None:
+        slow.over = True
+        self.slow.remove(slow)
+        self.story.emit("slow_end", node=node, factor=slow.factor)
         self.story.signal(PACE)
 
     def _notice(self, fault: Fault) -> Wait:
         """Notice a silent corruption after its law, unless a restart has undone it by then."""
         row = self.p.class_row0 + 4 * fault.fault_class + params.CLASS_DETECT
-        yield self.story.env.timeout(draw(self.p, row, *self.story.key, fault.id, 0))
+        yield self.story.env.timeout(draw(self.p, row, *self.story.key, *fault.draw_at))
         if fault in self.saves.corruptions:
             self._notice_now(fault)
 

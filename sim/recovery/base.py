@@ -26,6 +26,7 @@ from sim.codes import (
     ESCALATE,
     FAILED,
     FIXED,
+    GPU_ERROR,
     HANG,
     IN_JOB,
     IN_PROCESS,
@@ -34,14 +35,14 @@ from sim.codes import (
     NO_REASON,
     NODE_LOSS,
     NODE_REPLACEMENT,
-    NODE_WAIT,
     NOT_CONTAINED,
     ON_FAULT,
     PROCESS_EXIT,
-    PROCESS_START,
     RESUMED,
     SILENT_CORRUPTION,
     SLOWDOWN,
+    TOO_SLOW,
+    UNHEALTHY,
 )
 from sim.draws import u
 from sim.kernel import rule
@@ -53,7 +54,9 @@ from sim.recovery.state import (
     CLASS,
     DEADLINE,
     DETECTOR,
+    DROP_NODE,
     GIL_HELD,
+    LATE,
     LAYER,
     NO_PROGRESS_CYCLES,
     NODE_NEEDED,
@@ -63,7 +66,8 @@ from sim.recovery.state import (
     PROGRESS_AT_CYCLE,
     REASON,
     STAGE,
-    STRUCK_NODE,
+    SUSPECT,
+    SUSPECT_NODE,
     SYMPTOM,
     UNTIL,
     USED_IN_JOB,
@@ -84,7 +88,7 @@ def _contains(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, node_n
     if layer == IN_JOB:
         return in_job.contains(inc, node_needed)
     if layer == NODE_REPLACEMENT:
-        return node_replacement.contains(inc, symptom, node_needed)
+        return node_replacement.contains(inc, node_needed)
     return False
 
 
@@ -192,6 +196,20 @@ def _charge(inc: Any, layer: int) -> None:
 
 
 @rule
+def _renew_budgets(inc: Any, layer: int) -> None:
+    """Give the layers below `layer` what the processes that it started anew had used up."""
+    if layer == IN_PROCESS:
+        return
+    inc[USED_IN_PROCESS] = 0.0
+    inc[USED_RESERVE] = 0.0
+    if layer == FIXED:
+        inc[USED_IN_JOB] = 0.0
+        inc[USED_REPLACEMENT] = 0.0
+        inc[NO_PROGRESS_CYCLES] = 0.0
+        inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
+
+
+@rule
 def _count_cycle(inc: Any) -> float:
     """End a cycle of the launcher; the number of them in a row that brought no new checkpoint."""
     inc[NO_PROGRESS_CYCLES] += 1
@@ -203,7 +221,10 @@ def _count_cycle(inc: Any) -> float:
 
 @rule
 def strike(inc: Any, symptom: int, gil_held: bool, fault_class: int, node: int, takes_node: bool) -> None:
-    """Tell the incident who struck; `advance(ON_FAULT)` follows. Opens an incident if none is under way."""
+    """Tell the incident who struck; `advance(ON_FAULT)` follows. Opens an incident if none is under way.
+
+    A GPU error whose node stays makes that node suspect: the health check of each layer that tries has to pass.
+    """
     if inc[PHASE] == RESUMED:
         inc[NUMBER] += 1
         inc[ATTEMPT] = 0.0
@@ -212,12 +233,15 @@ def strike(inc: Any, symptom: int, gil_held: bool, fault_class: int, node: int, 
         inc[UNTIL] = math.inf
         inc[REASON] = NO_REASON
         inc[WRITE_ENDS] = 0.0
+        inc[SUSPECT] = 0.0
     inc[SYMPTOM] = symptom
     inc[GIL_HELD] = 1.0 if gil_held else 0.0
     inc[CLASS] = fault_class
-    inc[STRUCK_NODE] = node
     if takes_node:
         inc[NODE_NEEDED] = 1.0
+    elif symptom == GPU_ERROR:
+        inc[SUSPECT] = 1.0
+        inc[SUSPECT_NODE] = node
 
 
 @rule
@@ -238,11 +262,16 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
         _charge(inc, int(inc[LAYER]))
         inc[STAGE] = 0.0
         inc[DEADLINE] = math.inf
-    elif inc[PHASE] >= PROCESS_START and inc[PHASE] != NODE_WAIT and inc[UNTIL] >= inc[DEADLINE]:
+        inc[LATE] = 0.0
+    elif inc[LATE] > 0.0:
         # Start-up ended by the initial heartbeat timeout: a dead process like any other.
+        inc[LATE] = 0.0
         inc[SYMPTOM] = PROCESS_EXIT
         inc[CLASS] = -1
-        return _begin_detection(inc, p, now, seed, replication)
+        answer = _begin_detection(inc, p, now, seed, replication)
+        if inc[LAYER] != NO_LAYER:
+            inc[REASON] = TOO_SLOW
+        return answer
     while True:
         layer = int(inc[LAYER])
         inc[STAGE] += 1
@@ -250,11 +279,15 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
         if phase == ESCALATE:
             return _hand_over(inc, p, layer, now, seed, replication)
         if phase == RESUMED:
+            _renew_budgets(inc, layer)
             inc[PHASE] = RESUMED
             return RESUMED, now
         if lasts > 0.0:
             inc[PHASE] = phase
-            inc[UNTIL] = min(now + lasts, inc[DEADLINE])
+            inc[UNTIL] = now + lasts
+            if inc[UNTIL] > inc[DEADLINE]:
+                inc[UNTIL] = inc[DEADLINE]
+                inc[LATE] = 1.0
             return phase, inc[UNTIL]
 
 
@@ -280,18 +313,34 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
         inc[UNTIL] = by
     inc[PHASE] = DETECT
     inc[LAYER] = layer
+    if layer == NODE_REPLACEMENT and inc[SUSPECT] > 0.0:
+        _drop_suspect(inc)
     return DETECT, inc[UNTIL]
 
 
 @rule
+def _drop_suspect(inc: Any) -> None:
+    inc[SUSPECT] = 0.0
+    inc[NODE_NEEDED] = 1.0
+    inc[DROP_NODE] = 1.0 if inc[SUSPECT_NODE] >= 0 else 0.0
+
+
+@rule
 def _hand_over(inc: Any, p: Any, layer: int, now: float, seed: int, replication: int) -> tuple[int, float]:
-    """Let the next layer that contains the end of processes take over from one that gave up."""
+    """Let the next layer that contains the end of processes take over from one that gave up (why: REASON).
+
+    A node that failed the launcher's health check leaves, and so does a suspect one that only gets replaced.
+    """
     inc[SYMPTOM] = PROCESS_EXIT
     inc[CLASS] = -1
     inc[PHASE] = DETECT
     reason = inc[REASON]
+    if layer == IN_JOB and reason == UNHEALTHY:
+        _drop_suspect(inc)
     inc[LAYER] = _choose(inc, p, layer + 1, PROCESS_EXIT, False, inc[NODE_NEEDED] > 0.0)
-    if reason != NO_REASON:
+    if inc[LAYER] == NODE_REPLACEMENT and inc[SUSPECT] > 0.0:
+        _drop_suspect(inc)
+    if inc[LAYER] != NO_LAYER or inc[REASON] == NOT_CONTAINED:
         inc[REASON] = reason
     inc[UNTIL] = now + _detection_s(inc, p, int(inc[LAYER]), PROCESS_EXIT, False, seed, replication)
     return DETECT, inc[UNTIL]

@@ -15,12 +15,14 @@ from sim.codes import (
     ABORT,
     CHECKPOINT_LOAD,
     ESCALATE,
-    GPU_ERROR,
     INIT,
+    NO_SPARE,
     NODE_WAIT,
     PROCESS_START,
     RENDEZVOUS,
     RESUMED,
+    UNHEALTHY,
+    UNSUCCESSFUL,
     WARMUP,
 )
 from sim.kernel import rule
@@ -32,13 +34,11 @@ from sim.params import WARMUP as WARMUP_ROW
 from sim.recovery.state import (
     ATTEMPT,
     DEADLINE,
-    DROP_NODE,
     HAS_CHECKPOINT,
     MISSING,
-    NODE_NEEDED,
     NUMBER,
-    STRUCK_NODE,
-    SYMPTOM,
+    REASON,
+    SUSPECT,
 )
 from sim.sampling import chance, draw
 
@@ -54,15 +54,17 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
     """Return the phase at place `at` and how long it takes [s]; ESCALATE when the layer gives up."""
     if at == 2:
         if inc[MISSING] > 0:
+            inc[REASON] = NO_SPARE
             return ESCALATE, 0.0
         number = int(inc[NUMBER])
         attempt = int(inc[ATTEMPT])
-        if inc[SYMPTOM] == GPU_ERROR and inc[NODE_NEEDED] == 0.0:
+        if inc[SUSPECT] > 0.0:
             if not chance(p, p.even_streams[HEALTH], seed, replication, number, attempt, p.health_in_job):
-                inc[NODE_NEEDED] = 1.0
-                inc[DROP_NODE] = 1.0 if inc[STRUCK_NODE] >= 0 else 0.0
+                inc[REASON] = UNHEALTHY
                 return ESCALATE, 0.0
+            inc[SUSPECT] = 0.0
         if not chance(p, p.even_streams[SUCCESS], seed, replication, number, attempt, p.success_in_job):
+            inc[REASON] = UNSUCCESSFUL
             return ESCALATE, 0.0
         return NODE_WAIT, 0.0
     return relaunch_stage(inc, p, at, now, seed, replication)

@@ -25,12 +25,14 @@ from sim.codes import (
     RESUMED,
     SILENT_CORRUPTION,
     SLOWDOWN,
+    UNHEALTHY,
+    UNSUCCESSFUL,
 )
 from sim.kernel import rule
 from sim.params import ABORT_IN_PROCESS, BARRIER, HEALTH, REENTRY_WAIT, SUCCESS, UNWIND
 from sim.params import INIT as INIT_ROW
 from sim.params import LOAD as LOAD_ROW
-from sim.recovery.state import ATTEMPT, HAS_CHECKPOINT, NUMBER, SYMPTOM, USED_RESERVE, WRITE_ENDS
+from sim.recovery.state import ATTEMPT, HAS_CHECKPOINT, NUMBER, REASON, SUSPECT, USED_RESERVE, WRITE_ENDS
 from sim.sampling import chance, draw
 
 
@@ -38,14 +40,14 @@ from sim.sampling import chance, draw
 def contains(inc: Any, p: Any, symptom: int, gil_held: bool, node_needed: bool) -> bool:
     """Return whether this layer can absorb the fault at all.
 
-    A hang only by the soft timeout: the GIL must be free and the NCCL timeout longer, else the watchdog ends the
-    process first. A dead process only with a reserve rank left, and never under torchrun, whose agent then stops
-    every worker.
+    A hang only by the soft timeout: the GIL must be free and the NCCL timeout longer (and the launcher's heartbeat
+    timeout, if it has one), else the watchdog (or the launcher) ends the process first. A dead process only with a
+    reserve rank left, and never under torchrun, whose agent then stops every worker.
     """
     if node_needed:
         return False
     if symptom == HANG:
-        return not gil_held and p.nccl_s > p.soft_s
+        return not gil_held and p.nccl_s > p.soft_s and p.heartbeat_s > p.soft_s
     if symptom == PROCESS_EXIT:
         return bool(p.launcher == DIRECT and inc[USED_RESERVE] < p.reserve_ranks)
     return bool(
@@ -65,13 +67,16 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
         unwind = p.pace_s if p.unwind_is_step else draw(p, UNWIND, seed, replication, number, attempt)
         return ABORT, wait + draw(p, ABORT_IN_PROCESS, seed, replication, number, attempt) + unwind
     if at == 2:
-        if inc[SYMPTOM] == GPU_ERROR:
+        if inc[SUSPECT] > 0.0:
             stream = p.even_streams[HEALTH]
             if not chance(p, stream, seed, replication, number, attempt, p.health_in_process):
+                inc[REASON] = UNHEALTHY
                 return ESCALATE, 0.0
+            inc[SUSPECT] = 0.0
         return RENDEZVOUS, draw(p, BARRIER, seed, replication, number, attempt)
     if at == 3:
         if not chance(p, p.even_streams[SUCCESS], seed, replication, number, attempt, p.success_in_process):
+            inc[REASON] = UNSUCCESSFUL
             return ESCALATE, 0.0
         return BACKOFF, draw(p, REENTRY_WAIT, seed, replication, number, attempt)
     if at == 4:

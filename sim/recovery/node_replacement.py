@@ -10,22 +10,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from sim.codes import DETECT, GPU_ERROR, NODE_REPLACEMENT, RENDEZVOUS
+from sim.codes import ABORT, DETECT, IN_JOB, NODE_REPLACEMENT, RENDEZVOUS
 from sim.kernel import rule
 from sim.recovery.in_job import relaunch_stage
-from sim.recovery.state import ATTEMPT, LAYER, PHASE
+from sim.recovery.state import ATTEMPT, LAYER, PHASE, SUSPECT
 
 
 @rule
-def contains(inc: Any, symptom: int, node_needed: bool) -> bool:
+def contains(inc: Any, node_needed: bool) -> bool:
     """Return whether this layer can absorb the fault."""
     at_work = inc[LAYER] == NODE_REPLACEMENT and inc[PHASE] != DETECT and inc[ATTEMPT] > 0
-    return bool(node_needed or symptom == GPU_ERROR or at_work)
+    return bool(node_needed or inc[SUSPECT] > 0.0 or at_work)
 
 
 @rule
 def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) -> tuple[int, float]:
-    """Return the phase at place `at` and how long it takes [s]; without ft_launcher there is no rendezvous to join."""
-    if at == 3 and not p.layer_on[1]:
-        return RENDEZVOUS, 0.0
+    """Return the phase at place `at` and how long it takes [s]; without ft_launcher nobody stops and gathers."""
+    if not p.layer_on[IN_JOB]:
+        if at == 1:
+            return ABORT, 0.0
+        if at == 3:
+            return RENDEZVOUS, 0.0
     return relaunch_stage(inc, p, at, now, seed, replication)

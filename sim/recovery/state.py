@@ -1,4 +1,8 @@
-"""The state of the incident under way, as one row of numbers that rules read and write."""
+"""The state of the incident under way, as one row of numbers that rules read and write.
+
+Budgets belong to the processes that keep count of them: a restart that starts new processes gives in_process its
+budget and its reserve ranks back, and one from outside (layer fixed) gives back those of the launcher as well.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,12 @@ from sim.kernel import rule
     NODE_NEEDED,  # a node left in this incident: only layers that bring a new one help
     UNTIL,  # when the present phase ends
     DEADLINE,  # start-up must be over by then (in_job: initial heartbeat timeout)
+    LATE,  # 1: the present phase is cut short by it
     REASON,  # why the job failed or a layer gave up
-    DROP_NODE,  # the struck node failed its health check: the driver takes it out and clears this
-    STRUCK_NODE,
-    # used up over the run
+    SUSPECT,  # 1: a GPU error is not cleared by a health check yet
+    SUSPECT_NODE,  # where (-1: not known)
+    DROP_NODE,  # 1: it failed its health check; the driver takes it out and clears this
+    # used up
     USED_IN_PROCESS,
     USED_IN_JOB,
     USED_REPLACEMENT,
@@ -35,8 +41,8 @@ from sim.kernel import rule
     WRITE_ENDS,  # end of the synchronous write that the fault struck [s]; 0 = none
     PROGRESS,  # checkpoints made durable so far
     DETECTOR,  # who noticed the latest fault
-) = range(25)
-SIZE: Final = 25
+) = range(27)
+SIZE: Final = 27
 
 
 @rule
@@ -47,7 +53,7 @@ def clear(inc: Any) -> None:
     inc[PHASE] = RESUMED
     inc[LAYER] = NO_LAYER
     inc[CLASS] = -1
-    inc[STRUCK_NODE] = -1
+    inc[SUSPECT_NODE] = -1
     inc[REASON] = NO_REASON
 
 
