@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from sim.timeline import (
+from sim.timeline_story import (
     ACTIVITIES,
     Attempt,
     Chapter,

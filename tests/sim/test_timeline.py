@@ -5,7 +5,8 @@ import pytest
 from sim.engine import run
 from sim.ledger import account
 from sim.scenario import load_scenario
-from sim.timeline import End, IncidentStory, Start, Stretch, tell
+from sim.timeline import tell
+from sim.timeline_story import End, IncidentStory, Start, Stretch
 from sim.timeline_text import as_json, clock, render
 
 
@@ -80,7 +81,7 @@ def test_one_incident_is_one_block():
         "",
         " |ssssss===========###===========###x??ll==================================###|",
         "  One character is 1.78s: = kept steps, x lost steps, # save, s start, ? not",
-        "  noticed yet, l load",
+        "  noticed yet, r restart, l load",
     ]
 
 
