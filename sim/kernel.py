@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints, overload
 
@@ -72,25 +72,45 @@ def register_overloads() -> list[str]:
     return new
 
 
-def compile_check(examples: Mapping[str, tuple[Any, ...]] | None = None, prefix: str = "") -> dict[str, str]:
-    """Compile each rule; the reason by rule name for those that numba refuses, so empty when all is well.
+def as_arrays(value: Any) -> Any:
+    """Return the same value for compiled code: lists, also within (named) tuples, as numpy arrays.
+
+    A list of numbers becomes a one-dimensional array of booleans, int64 or float64, whichever holds them all; a
+    list of rows of equal length a two-dimensional one. Everything else stays.
+    """
+    import numpy as np
+
+    if isinstance(value, list):
+        array = np.array(value)
+        return array.astype(np.float64) if array.size == 0 else np.ascontiguousarray(array)
+    if isinstance(value, tuple):
+        items = [as_arrays(item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+def compile_check(
+    examples: Mapping[str, Sequence[tuple[Any, ...]]] | None = None, names: Iterable[str] | None = None
+) -> dict[str, str]:
+    """Compile rules; the reason by rule name for those that numba refuses, so empty when all is well.
 
     Parameters
     ----------
     examples
-        Arguments by rule name. Such a rule is also run both ways on copies of them, and result and changed
-        arguments must agree to the last bit. Without an example the types come from the annotations: int,
-        float, bool, named tuples of these, `NDArray[np.float64]` (taken as one-dimensional, C order) and the
-        like. Where one is `Any` there is nothing to compile for, and only the language subset is checked.
-    prefix
-        Only rules whose name begins with it, such as "sim.recovery.".
+        Lists of arguments by rule name. Such a rule is also run both ways on copies of each (compiled, on
+        `as_arrays` of them), and result and changed arguments must agree to the last bit. Without examples the
+        types come from the annotations: int, float, bool, named tuples of these, `NDArray[np.float64]` (taken as
+        one-dimensional, C order) and the like. Where one is `Any` there is nothing to compile for, and only the
+        opcodes are checked.
+    names
+        The rules to check; all by default. A rule that another one calls is compiled with it.
     """
     register_overloads()
     examples = examples or {}
     problems = {}
-    for name in [name for name in RULES if name.startswith(prefix)]:
+    for name in RULES if names is None else names:
         try:
-            problem = _problem(RULES[name], examples.get(name))
+            problem = _problem(RULES[name], examples.get(name, ()))
         except Exception as error:  # numba's errors share no narrower base; each one is reported
             problem = f"{type(error).__name__}: {error}"
         if problem:
@@ -102,9 +122,10 @@ class _AnythingError(Exception):
     """A parameter may be anything, so its compiled type is only known from an example."""
 
 
-def _problem(plain: Callable[..., Any], example: tuple[Any, ...] | None) -> str:
-    if example is not None:
-        return _differs(plain, example)
+def _problem(plain: Callable[..., Any], examples: Sequence[tuple[Any, ...]]) -> str:
+    if examples:
+        compiled = _caller(plain)
+        return next(filter(None, (_differs(plain, compiled, args) for args in examples)), "")
     try:
         types = _argument_types(plain)
     except _AnythingError:
@@ -128,12 +149,12 @@ def _caller(plain: Callable[..., Any]) -> Any:
     return call
 
 
-def _differs(plain: Callable[..., Any], args: tuple[Any, ...]) -> str:
-    by_plain, by_numba = copy.deepcopy(args), copy.deepcopy(args)
-    expected, got = plain(*by_plain), _caller(plain)(by_numba)
-    if not _same(expected, got):
+def _differs(plain: Callable[..., Any], compiled: Callable[..., Any], args: tuple[Any, ...]) -> str:
+    by_plain, by_numba = copy.deepcopy(args), as_arrays(copy.deepcopy(args))
+    expected, got = plain(*by_plain), compiled(by_numba)
+    if not _same(as_arrays(expected), got):
         return f"plain gives {expected!r}, compiled gives {got!r}"
-    if not _same(by_plain, by_numba):
+    if not _same(as_arrays(by_plain), by_numba):
         return f"plain leaves its arguments as {by_plain!r}, compiled as {by_numba!r}"
     return ""
 
@@ -142,7 +163,7 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, tuple) and isinstance(other, tuple):
         return len(one) == len(other) and all(_same(a, b) for a, b in zip(one, other, strict=True))
     if hasattr(one, "tobytes") and hasattr(other, "tobytes"):
-        return bool(one.shape == other.shape and one.tobytes() == other.tobytes())
+        return bool(one.shape == other.shape and (one == other).all())
     if isinstance(one, Enum) or isinstance(other, Enum):
         return int(one) == int(other)
     if isinstance(one, float) and isinstance(other, float) and math.isnan(one):
