@@ -105,7 +105,9 @@ class Job:
                 return
             signal = yield from self._incident(signal)
             if signal is not None and signal != LIMIT:
-                self._end("failed", codes.REASONS[int(self.inc[state.REASON])], self._kept())
+                reason = int(self.inc[state.REASON])
+                alone = ", and no further layer takes over" if reason > codes.OUT_OF_NODES else ""
+                self._end("failed", codes.REASONS[reason] + alone, self._kept())
                 return
 
     def _kept(self) -> float:
@@ -276,8 +278,8 @@ class Job:
             self.strikes.log_fault(fault)
         self.saves.strike(fault.symptom)
         self.strikes.take_out(fault)
-        struck = fault.nodes[0] if fault.nodes else -1
-        base.strike(inc, fault.symptom, fault.gil_held, fault.fault_class, struck, fault.takes_node)
+        node = -1 if fault.node is None else fault.node
+        base.strike(inc, fault.symptom, fault.gil_held, fault.fault_class, node, fault.takes_node)
         self._observe()
         noticed_by = inc[state.UNTIL] if inc[state.PHASE] == codes.DETECT else math.inf
         phase, until = base.advance(inc, p, codes.ON_FAULT, self.story.env.now, *self.story.key)
@@ -317,7 +319,7 @@ class Job:
         if after == codes.DETECT:  # the layer gave up, or start-up took too long
             if inc[state.ATTEMPT] > attempt or phase != codes.DETECT:
                 taken_over = inc[state.LAYER] not in (layer, codes.NO_LAYER)
-                reason = codes.REASONS[int(inc[state.REASON])]
+                reason = codes.REASONS[int(inc[state.GAVE_UP])]
                 self._layer_end("escalated" if taken_over else "failed", reason, layer)
             self.handed_over = True
             self._drop_sick()

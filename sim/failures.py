@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 from sim.codes import JOB, RACK
 from sim.draws import u
 from sim.kernel import rule
+from sim.params import AGE
 from sim.sampling import draw, life_after
 
 # One row a source: source 2c is class c on the working set, 2c + 1 the same class on hot spares (superposed only).
 ANCHOR_T, ANCHOR_A, RATE, NEXT_A, COUNT = range(5)
 
 VICTIM = 1  # added to a class's stream: who is struck
-AGE = 2  # ... how old a unit was at the start
-LIFE_AFTER_AGE = 3
+LIFE_AFTER_AGE = 3  # ... the life of a unit that has an age already
 
 
 class Sources(NamedTuple):

@@ -31,7 +31,8 @@ class Fault:
     gil_held: bool
     fault_class: int  # -1 = scheduled
     name: str
-    nodes: list[int]  # struck nodes of the working set; empty = the job as a whole
+    node: int | None  # where it struck
+    nodes: list[int]  # all struck nodes of the working set; empty = the job as a whole
     rank: int | None
     takes_node: bool
     repair: bool

@@ -97,9 +97,10 @@ class Strikes:
             gil_held=p.scheduled_gil_held[i],
             fault_class=-1,
             name="scheduled",
+            node=None if scope == codes.JOB else nodes.node[rank // p.gpus_per_node],
             nodes=[nodes.node[s] for s in self._slots_in_scope(scope, rank // p.gpus_per_node)],
             rank=rank,
-            takes_node=p.scheduled_repair[i] or symptom == codes.NODE_LOSS,
+            takes_node=cluster.takes_node(p, symptom, p.scheduled_repair[i]),
             repair=p.scheduled_repair[i],
             since=self.story.env.now,
             draw_at=(0, 0),
@@ -117,6 +118,7 @@ class Strikes:
             gil_held=False,
             fault_class=-1,
             name="initial_heartbeat_timeout",
+            node=None,
             nodes=[],
             rank=None,
             takes_node=False,
@@ -140,9 +142,8 @@ class Strikes:
             self._down(node, len(self.p.repair_success) > 0, "health_check")
             self.pool.fill_from_hot()
 
-    def log_fault(self, fault: Fault, idle: bool = False, node: int | None = None) -> None:
+    def log_fault(self, fault: Fault, idle: bool = False) -> None:
         """Write the fault's record."""
-        struck = node if idle else (fault.nodes[0] if fault.nodes else None)
         self.story.emit(
             "fault",
             **{
@@ -151,7 +152,7 @@ class Strikes:
                 "symptom": codes.SYMPTOMS[fault.symptom],
                 "scope": codes.SCOPES[fault.scope],
                 "rank": fault.rank,
-                "node": struck,
+                "node": fault.node,
                 "step": whole(self.done_now()),
                 "idle": idle,
             },
@@ -186,7 +187,7 @@ class Strikes:
         if not idle and not struck and scope != codes.JOB:  # its nodes are all out: there is nothing to strike
             failures.renew(src, p, source, unit, *self.story.key)
             return
-        takes_node = p.class_repair[c] or symptom == codes.NODE_LOSS
+        takes_node = cluster.takes_node(p, symptom, p.class_repair[c])
         goes_now = takes_node and symptom != codes.SLOWDOWN and symptom != codes.SILENT_CORRUPTION
         own_clock = p.class_tree[c] and not shared
         leaving = [node] if idle else struck
@@ -203,6 +204,7 @@ class Strikes:
             gil_held=p.class_gil_held[c],
             fault_class=c,
             name=self.names[c],
+            node=node if node != cluster.NOBODY and (idle or scope != codes.JOB) else None,
             nodes=struck,
             rank=rank,
             takes_node=takes_node,
@@ -212,7 +214,7 @@ class Strikes:
             done=self.done_now(),
         )
         if idle:
-            self.log_fault(fault, idle=True, node=node)
+            self.log_fault(fault, idle=True)
             if goes_now:
                 self._down(node, fault.repair, fault.name)
         elif symptom == codes.SLOWDOWN:
@@ -237,7 +239,7 @@ class Strikes:
             slot = cluster.slot_at(nodes, p, who)
             inside = min(int((place - int(place)) * p.gpus_per_node), p.gpus_per_node - 1)
             rank = slot * p.gpus_per_node + inside
-            return cluster.NOBODY, self._slots_in_scope(scope, slot), rank, 0
+            return nodes.node[slot], self._slots_in_scope(scope, slot), rank, 0
         if per == codes.RACK:
             rack = int(who) if p.class_tree[c] else min(int(who * p.racks), p.racks - 1)
             return cluster.NOBODY, [] if scope == codes.JOB else self._rack(rack), None, rack
@@ -269,9 +271,8 @@ class Strikes:
         """Slow the struck nodes (or the whole job) for a while; noticed as an incident if the class says how."""
         p, c, env = self.p, fault.fault_class, self.story.env
         slow = Slow(list(fault.nodes), p.class_factor[c])
-        first = fault.nodes[0] if fault.nodes else None
         self.slow.append(slow)
-        self.story.emit("slow_begin", node=first, factor=slow.factor)
+        self.story.emit("slow_begin", node=fault.node, factor=slow.factor)
         self.story.signal(PACE)
         row, draw_at = p.class_row0 + 4 * c, (*self.story.key, *fault.draw_at)
         lasts = math.inf if p.class_until_repaired[c] else draw(p, row + params.SLOW_FOR, *draw_at)
@@ -284,7 +285,7 @@ class Strikes:
         if lasts < math.inf:
             yield env.timeout(lasts)
             if not slow.over:
-                self._end_slow(slow, first)
+                self._end_slow(slow, fault.node)
 
     def _end_slow(self, slow: Slow, node: int | None) -> None:
         slow.over = True

@@ -55,6 +55,7 @@ from sim.recovery.state import (
     DEADLINE,
     DETECTOR,
     DROP_NODE,
+    GAVE_UP,
     GIL_HELD,
     LATE,
     LAYER,
@@ -257,7 +258,7 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
             inc[PHASE] = FAILED
             return FAILED, now
         if inc[LAYER] == IN_JOB and _count_cycle(inc) >= p.max_no_progress:
-            inc[REASON] = NO_PROGRESS
+            inc[GAVE_UP] = NO_PROGRESS
             return _hand_over(inc, p, IN_JOB, now, seed, replication)
         _charge(inc, int(inc[LAYER]))
         inc[STAGE] = 0.0
@@ -268,10 +269,8 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
         inc[LATE] = 0.0
         inc[SYMPTOM] = PROCESS_EXIT
         inc[CLASS] = -1
-        answer = _begin_detection(inc, p, now, seed, replication)
-        if inc[LAYER] != NO_LAYER:
-            inc[REASON] = TOO_SLOW
-        return answer
+        inc[GAVE_UP] = TOO_SLOW
+        return _begin_detection(inc, p, now, seed, replication)
     while True:
         layer = int(inc[LAYER])
         inc[STAGE] += 1
@@ -327,20 +326,19 @@ def _drop_suspect(inc: Any) -> None:
 
 @rule
 def _hand_over(inc: Any, p: Any, layer: int, now: float, seed: int, replication: int) -> tuple[int, float]:
-    """Let the next layer that contains the end of processes take over from one that gave up (why: REASON).
+    """Let the next layer that contains the end of processes take over from one that gave up (why: GAVE_UP).
 
     A node that failed the launcher's health check leaves, and so does a suspect one that only gets replaced.
     """
     inc[SYMPTOM] = PROCESS_EXIT
     inc[CLASS] = -1
     inc[PHASE] = DETECT
-    reason = inc[REASON]
-    if layer == IN_JOB and reason == UNHEALTHY:
+    if layer == IN_JOB and inc[GAVE_UP] == UNHEALTHY:
         _drop_suspect(inc)
     inc[LAYER] = _choose(inc, p, layer + 1, PROCESS_EXIT, False, inc[NODE_NEEDED] > 0.0)
     if inc[LAYER] == NODE_REPLACEMENT and inc[SUSPECT] > 0.0:
         _drop_suspect(inc)
-    if inc[LAYER] != NO_LAYER or inc[REASON] == NOT_CONTAINED:
-        inc[REASON] = reason
+    if inc[LAYER] == NO_LAYER and inc[REASON] == NOT_CONTAINED:
+        inc[REASON] = inc[GAVE_UP]
     inc[UNTIL] = now + _detection_s(inc, p, int(inc[LAYER]), PROCESS_EXIT, False, seed, replication)
     return DETECT, inc[UNTIL]

@@ -34,10 +34,10 @@ from sim.params import WARMUP as WARMUP_ROW
 from sim.recovery.state import (
     ATTEMPT,
     DEADLINE,
+    GAVE_UP,
     HAS_CHECKPOINT,
     MISSING,
     NUMBER,
-    REASON,
     SUSPECT,
 )
 from sim.sampling import chance, draw
@@ -54,17 +54,17 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
     """Return the phase at place `at` and how long it takes [s]; ESCALATE when the layer gives up."""
     if at == 2:
         if inc[MISSING] > 0:
-            inc[REASON] = NO_SPARE
+            inc[GAVE_UP] = NO_SPARE
             return ESCALATE, 0.0
         number = int(inc[NUMBER])
         attempt = int(inc[ATTEMPT])
         if inc[SUSPECT] > 0.0:
             if not chance(p, p.even_streams[HEALTH], seed, replication, number, attempt, p.health_in_job):
-                inc[REASON] = UNHEALTHY
+                inc[GAVE_UP] = UNHEALTHY
                 return ESCALATE, 0.0
             inc[SUSPECT] = 0.0
         if not chance(p, p.even_streams[SUCCESS], seed, replication, number, attempt, p.success_in_job):
-            inc[REASON] = UNSUCCESSFUL
+            inc[GAVE_UP] = UNSUCCESSFUL
             return ESCALATE, 0.0
         return NODE_WAIT, 0.0
     return relaunch_stage(inc, p, at, now, seed, replication)

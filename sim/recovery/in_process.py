@@ -32,7 +32,7 @@ from sim.kernel import rule
 from sim.params import ABORT_IN_PROCESS, BARRIER, HEALTH, REENTRY_WAIT, SUCCESS, UNWIND
 from sim.params import INIT as INIT_ROW
 from sim.params import LOAD as LOAD_ROW
-from sim.recovery.state import ATTEMPT, HAS_CHECKPOINT, NUMBER, REASON, SUSPECT, USED_RESERVE, WRITE_ENDS
+from sim.recovery.state import ATTEMPT, GAVE_UP, HAS_CHECKPOINT, NUMBER, SUSPECT, USED_RESERVE, WRITE_ENDS
 from sim.sampling import chance, draw
 
 
@@ -70,13 +70,13 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
         if inc[SUSPECT] > 0.0:
             stream = p.even_streams[HEALTH]
             if not chance(p, stream, seed, replication, number, attempt, p.health_in_process):
-                inc[REASON] = UNHEALTHY
+                inc[GAVE_UP] = UNHEALTHY
                 return ESCALATE, 0.0
             inc[SUSPECT] = 0.0
         return RENDEZVOUS, draw(p, BARRIER, seed, replication, number, attempt)
     if at == 3:
         if not chance(p, p.even_streams[SUCCESS], seed, replication, number, attempt, p.success_in_process):
-            inc[REASON] = UNSUCCESSFUL
+            inc[GAVE_UP] = UNSUCCESSFUL
             return ESCALATE, 0.0
         return BACKOFF, draw(p, REENTRY_WAIT, seed, replication, number, attempt)
     if at == 4:

@@ -24,7 +24,8 @@ from sim.kernel import rule
     UNTIL,  # when the present phase ends
     DEADLINE,  # start-up must be over by then (in_job: initial heartbeat timeout)
     LATE,  # 1: the present phase is cut short by it
-    REASON,  # why the job failed or a layer gave up
+    REASON,  # why the job failed
+    GAVE_UP,  # why a layer gave up
     SUSPECT,  # 1: a GPU error is not cleared by a health check yet
     SUSPECT_NODE,  # where (-1: not known)
     DROP_NODE,  # 1: it failed its health check; the driver takes it out and clears this
@@ -41,8 +42,8 @@ from sim.kernel import rule
     WRITE_ENDS,  # end of the synchronous write that the fault struck [s]; 0 = none
     PROGRESS,  # checkpoints made durable so far
     DETECTOR,  # who noticed the latest fault
-) = range(27)
-SIZE: Final = 27
+) = range(28)
+SIZE: Final = 28
 
 
 @rule
