@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from sim.codes import COLD, GONE, HOT, IN_REPAIR, WORKING
+from sim.codes import COLD, FIXED, GONE, HOT, IN_REPAIR, NODE_LOSS, WORKING
 from sim.kernel import rule
 
 NOBODY = -1
@@ -45,6 +45,16 @@ def move(nodes: Nodes, node: int, to: int) -> None:
     if to != WORKING and nodes.slot[node] != NOBODY:
         nodes.node[nodes.slot[node]] = NOBODY
         nodes.slot[node] = NOBODY
+
+
+@rule
+def takes_node(p: Any, symptom: int, repair: bool) -> bool:
+    """Return whether the struck node leaves: to repair, or (lost, and not repaired) for good.
+
+    With layer fixed a node that is lost but not repaired is back with the stated restart: that layer contains
+    everything in the times it states.
+    """
+    return bool(repair or (symptom == NODE_LOSS and not p.layer_on[FIXED]))
 
 
 @rule

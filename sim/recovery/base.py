@@ -87,7 +87,7 @@ def _contains(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, node_n
     if layer == IN_PROCESS:
         return in_process.contains(inc, p, symptom, gil_held, node_needed)
     if layer == IN_JOB:
-        return in_job.contains(inc, node_needed)
+        return in_job.contains(inc, symptom, node_needed)
     if layer == NODE_REPLACEMENT:
         return node_replacement.contains(inc, node_needed)
     return False

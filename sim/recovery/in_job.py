@@ -17,6 +17,7 @@ from sim.codes import (
     ESCALATE,
     INIT,
     NO_SPARE,
+    NODE_LOSS,
     NODE_WAIT,
     PROCESS_START,
     RENDEZVOUS,
@@ -44,8 +45,10 @@ from sim.sampling import chance, draw
 
 
 @rule
-def contains(inc: Any, node_needed: bool) -> bool:
+def contains(inc: Any, symptom: int, node_needed: bool) -> bool:
     """Return whether this layer can absorb the fault: all but the loss of a node without a hot spare."""
+    if symptom == NODE_LOSS and not node_needed:  # layer fixed will bring the node back; nothing else does
+        return False
     return bool(not node_needed or inc[MISSING] <= 0)
 
 
