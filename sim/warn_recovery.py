@@ -20,11 +20,9 @@ def _each(kind: FaultKind) -> str:
 
 def _leaves(v: View, kind: FaultKind) -> bool:
     """Tell whether a fault takes a node out of the working set."""
-    fault = kind.fault
-    drops = (
-        fault.symptom == "gpu_error" and v.recovery.in_job.health_check_pass < 1 and v.on("node_replacement")
-    )
-    return fault.repair or fault.symptom == "node_loss" or drops
+    gpu = kind.fault.symptom == "gpu_error"
+    drops = gpu and v.recovery.in_job.health_check_pass < 1 and v.on("node_replacement")
+    return v.leaves(kind.fault) or drops
 
 
 def _nodes_struck(v: View, kind: FaultKind) -> int:
@@ -72,7 +70,7 @@ def _why_not(v: View, kind: FaultKind) -> str:
             f"; in_process only if nccl_timeout ({format_duration(nccl_s)}) is above soft_timeout "
             f"({format_duration(soft_s)})"
         )
-    if fault.repair or fault.symptom == "node_loss":
+    if v.leaves(fault):
         spare = "in_job needs a hot spare for it; " if v.on("in_job") else ""
         return f"; {spare}layer node_replacement takes it"
     return ""
@@ -173,7 +171,7 @@ def _no_progress_stop(v: View) -> Iterator[Finding]:
 )
 def _nodes_run_out(v: View) -> Iterator[Finding]:
     spares = v.s.cluster.spares.hot + v.s.cluster.spares.cold
-    gone = [kind for kind in v.stops if kind.fault.symptom == "node_loss" and not kind.fault.repair]
+    gone = [kind for kind in v.stops if v.leaves(kind.fault) and not kind.fault.repair]
     lost = sum(kind.expected * _nodes_struck(v, kind) for kind in gone)
     if gone and (lost > spares or spares == 0):
         names = ", ".join(kind.path for kind in gone)

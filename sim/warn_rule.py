@@ -239,14 +239,18 @@ class View:
             kind for kind in self.faults if kind.fault.symptom != "slowdown" or kind.fault.detect is not None
         )
 
+    def leaves(self, fault: FaultClass | ScheduledFault) -> bool:
+        """Tell whether a fault takes its node out; with layer fixed, a lost one is back with the restart."""
+        return fault.repair or (fault.symptom == "node_loss" and not self.on("fixed"))
+
     def contains(self, layer: Layer, fault: FaultClass | ScheduledFault) -> bool:
         """Tell whether a layer can absorb a fault at all (design 5.3), health checks and budgets aside."""
-        leaves = fault.repair or fault.symptom == "node_loss"
+        leaves, lost = self.leaves(fault), fault.symptom == "node_loss"
         match layer:
             case "in_process":
-                return not leaves and self._in_process_contains(fault)
+                return not leaves and not lost and self._in_process_contains(fault)
             case "in_job":
-                return not leaves or self.s.cluster.spares.hot > 0
+                return self.s.cluster.spares.hot > 0 if leaves else not lost
             case "node_replacement":
                 return leaves or fault.symptom == "gpu_error"
             case _:

@@ -171,6 +171,9 @@ CASES = [
      "checkpoint.interval", r"20.0 % of cycles .* after 155 faults", ["checkpoint.interval=10min"]),
     ("nodes-run-out", [*LOSS, "cluster.spares.hot=2"],
      "cluster.spares", r"2 nodes in reserve, but 2.78 losses", ["cluster.spares.hot=10"]),
+    ("nodes-run-out",  # layer fixed brings a lost node back in the time it states
+     [*LOSS, "recovery.layers=[node_replacement]"], "cluster.spares", r"0 nodes in reserve",
+     ["recovery.layers=[node_replacement, fixed]"]),
     ("no-spares", REPAIR, "cluster.spares", r"all 4 nodes wait for each repair, 4h or more .* 2.78 times",
      ["cluster.spares.cold=1"]),
     ("spares-unused", ["cluster.spares.hot=2"], "cluster.spares", r"spares stand idle",
