@@ -42,84 +42,52 @@ class NodePools:
 
 
 class Execution:
-    """Steps first..last, and `part` of the next one, run in one stretch of the loop.
+    """A stretch of the loop that took the job from `begin` to `end`, both in steps done, parts included.
 
-    `fast_s` is its time up to the nominal step time, `slow_s` the rest; `step_s` the mean time of its steps
-    as logged (None where it was not wanted).
+    `fast_s` is its time up to the nominal step time, `slow_s` the rest; `step_s` the mean time of its steps as
+    logged (None where it was not wanted).
     """
 
-    __slots__ = ("first", "last", "part", "fast_s", "slow_s", "gpu_s", "step_s")
+    __slots__ = ("begin", "end", "fast_s", "slow_s", "gpu_s", "step_s")
 
     def __init__(
-        self,
-        first: int,
-        last: int,
-        part: float,
-        fast_s: float,
-        slow_s: float,
-        gpu_s: float,
-        step_s: float | None,
+        self, begin: float, end: float, fast_s: float, slow_s: float, gpu_s: float, step_s: float | None
     ) -> None:
-        self.first, self.last, self.part = first, last, part
-        self.fast_s, self.slow_s, self.gpu_s = fast_s, slow_s, gpu_s
-        self.step_s = step_s
-
-    @property
-    def steps(self) -> float:
-        """The number of steps run, parts included."""
-        return self.last - self.first + 1 + self.part
+        self.begin, self.end = begin, end
+        self.fast_s, self.slow_s, self.gpu_s, self.step_s = fast_s, slow_s, gpu_s, step_s
 
 
 class Executions(list[Execution]):
-    """The executions that count so far: a stack in order of steps, from whose top a restart takes off.
+    """The executions that count so far: a stack in order of steps, from whose top a restart takes off."""
 
-    `ideal`: a checkpoint exists at every instant, so that a part of a step is kept too.
-    """
+    def end(self, otherwise: float) -> float:
+        """Return how far they reach [steps], or `otherwise` if there are none."""
+        return self[-1].end if self else otherwise
 
-    def __init__(self, ideal: bool) -> None:
-        super().__init__()
-        self._ideal = ideal
+    def roll_back(self, steps: float) -> tuple[float, float]:
+        """Take off everything beyond `steps` done; return the seconds and GPU-seconds that are lost.
 
-    def roll_back(self, step: int, part: float = 0.0) -> tuple[float, float]:
-        """Take off everything beyond `step` (and `part` of the next one); return the seconds and GPU-seconds.
-
-        A stretch that reaches beyond is cut in proportion to its steps.
+        A stretch that reaches beyond is cut in proportion.
         """
         lost_s = lost_gpu = 0.0
-        while self:
+        while self and self[-1].end > steps:
             run = self[-1]
-            if run.last < step or (run.last == step and (self._ideal or not run.part)):
-                break
-            kept_part = part if self._ideal else 0.0
-            kept = max(0, step - run.first + 1) + kept_part
-            share = min(1.0, kept / run.steps) if run.steps > 0 else 0.0
+            share = max(0.0, steps - run.begin) / (run.end - run.begin) if run.end > run.begin else 0.0
             lost_s += (run.fast_s + run.slow_s) * (1.0 - share)
             lost_gpu += run.gpu_s * (1.0 - share)
             if share == 0.0:
                 self.pop()
                 continue
-            run.last, run.part = step, kept_part
+            run.end = steps
             run.fast_s, run.slow_s, run.gpu_s = run.fast_s * share, run.slow_s * share, run.gpu_s * share
-            break
         return lost_s, lost_gpu
-
-    def open_part(self, done: int) -> float:
-        """Return how much of step done + 1 is kept."""
-        part = 0.0
-        for run in reversed(self):
-            if run.last != done:
-                break
-            part += run.part
-        return part
 
     def median_step_s(self) -> float | None:
         """Return the median step time [s]; each step of a stretch counts with the stretch's mean."""
-        times = sorted(
-            (run.step_s, run.last - run.first + 1) for run in self if run.step_s and run.last >= run.first
-        )
-        half = sum(count for _, count in times) / 2.0
-        for position, (step_s, count) in enumerate(times):
-            half -= count
+        times = sorted((run.step_s, run.end - run.begin) for run in self if run.step_s)
+        half = sum(steps for _, steps in times) / 2.0
+        for position, (step_s, steps) in enumerate(times):
+            half -= steps
             if half < 0.0 or position == len(times) - 1:
                 return step_s
             if half == 0.0:
@@ -147,7 +115,7 @@ class Checkpoints:
         if step is not None:
             insort(self._usable, step)
 
-    def pass_over(self, step: int) -> None:
+    def pass_over(self, step: float) -> None:
         """Forget those newer than the one that a restart has loaded: it would have taken them if it could."""
         while self._usable and self._usable[-1] > step:
             self._usable.pop()

@@ -172,6 +172,8 @@ class _Story:
     def _step(self, event: Event) -> None:
         if self.state != "loop" or self.stalls:
             self.bad("the loop stands still")
+        if self.layer:
+            self.bad(f"{self.layer[0]} has not ended")
         if event["first"] != self.done + 1:
             self.bad(f"first must be {self.done + 1}")
         part = event.get("part", 0.0)
@@ -290,6 +292,8 @@ class _Story:
 
     def _job_end(self, event: Event) -> None:
         self._cover("job_end")
+        if self.phase:
+            self.bad(f"{self.phase[0]} has not ended")
         if event["step"] != self.done:
             self.bad(f"step must be {self.done}")
         kept = event.get("kept_step")

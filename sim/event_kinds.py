@@ -127,14 +127,13 @@ _CHOICES: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    # A larger one would overflow on its way to a float.
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
 
 
 def is_number(value: object) -> bool:
     """Tell whether `value` is a finite number (True and False are none)."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63
+    return _is_int(value) or (isinstance(value, float) and math.isfinite(value))
 
 
 def _fits(value: object, name: str) -> bool:
@@ -158,7 +157,8 @@ def _fits(value: object, name: str) -> bool:
 
 def misfits(event: Event) -> list[str]:
     """Return the fields of a known kind that are missing or of a wrong type, one text each."""
-    kind = KINDS.get(event.get("kind", ""))
+    name = event.get("kind")
+    kind = KINDS.get(name) if isinstance(name, str) else None
     problems = []
     for name in ENVELOPE_REQUIRED if kind is None else (*ENVELOPE_REQUIRED, *kind.required):
         if name not in event:

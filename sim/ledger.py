@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sim.accountant import BASE_CATEGORIES, Accountant
-from sim.event_kinds import Event, is_number
+from sim.event_kinds import Event, EventError, is_number, misfits
 from sim.incidents import FaultRef, Incident
 from sim.timeline_reduce import is_multi_rank, one_timeline
 
@@ -103,6 +103,17 @@ def account(events: Iterable[Event]) -> RunLedger:
     step was done, a missing `run_start` counts as an imported run of unknown size. Raises EventError for
     events whose fields do not fit the vocabulary.
     """
+    log = list(events)
+    try:
+        return _account(log)
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+        for position, event in enumerate(log):
+            if problems := misfits(event):
+                raise EventError(f"event {position} ({event.get('kind')}): {'; '.join(problems)}") from None
+        raise
+
+
+def _account(events: Iterable[Event]) -> RunLedger:
     log = sorted(events, key=lambda event: event["t"])
     if not log:
         empty = dict.fromkeys(BASE_CATEGORIES, 0.0)

@@ -9,7 +9,8 @@ rank that writes one has said so.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import math
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -35,8 +36,8 @@ class _Save:
     """One checkpoint as its writers logged it."""
 
     begun: set[int | None] = field(default_factory=set)
-    durable: dict[int | None, Event] = field(default_factory=dict)
-    failed: Event | None = None
+    durable: dict[int | None, int] = field(default_factory=dict)
+    failed: int | None = None
 
 
 def is_multi_rank(log: Sequence[Event]) -> bool:
@@ -57,48 +58,49 @@ def one_timeline(log: Sequence[Event]) -> list[Event]:
     told = _settled_saves(log)
     fault_seen: set[object] = set()
     timeline = _run_start(log)
-    settled_to = float("-inf")
-    for position, window in enumerate(windows):
-        last = len(log) - 1
-        window_end = last if window.end is None else window.end
-        speaker = _speaker(log, window, window_end)
-        until = log[window_end]["t"]
-        pieces = _incident_events(log[window.begin : window_end + 1], speaker, window.end is not None)
-        pieces += _shared_events(log[window.begin : window_end + 1], fault_seen)
-        pieces += [event for event in told if settled_to < event["t"] <= until]
-        # At equal times `resumed` closes the incident, faults open it.
-        timeline += sorted(pieces, key=lambda event: (event["t"], _RANKING.get(event["kind"], 1)))
-        settled_to = max(settled_to, until)
+    settled_to = -math.inf
+    for window, following in zip(windows, [*windows[1:], None], strict=True):
+        last = len(log) - 1 if window.end is None else window.end
+        span = range(window.begin, last + 1)
+        speaker = _speaker(log, window)
+        chosen = {*_incident_events(log, span, speaker), *_shared_events(log, span, fault_seen)}
+        if window.end is not None:
+            chosen.add(window.end)
+        chosen |= {place for place in told if settled_to < log[place]["t"] <= log[last]["t"]}
+        timeline += [log[place] for place in sorted(chosen)]
+        settled_to = max(settled_to, log[last]["t"])
         if window.end is None:
             break
-        loop_end = windows[position + 1].begin if position + 1 < len(windows) else len(log)
-        stop_t = log[loop_end]["t"] if loop_end < len(log) else float("inf")
-        loop = _loop_events(log, window_end + 1, stop_t, speaker, window.world)
-        loop += _shared_events(log[window_end + 1 : loop_end], fault_seen)
-        loop += [event for event in told if settled_to < event["t"] <= stop_t]
-        timeline += sorted(loop, key=lambda event: event["t"])
-        settled_to = max(settled_to, min(stop_t, log[-1]["t"]))
-    return timeline + _ends(log)
-
-
-_RANKING = {"fault": 0, "resumed": 2}
+        loop_end = following.begin if following else len(log)
+        stop_t = log[loop_end]["t"] if following else math.inf
+        chosen = set(_loop_events(log, last + 1, stop_t, speaker, window.world))
+        chosen |= set(_shared_events(log, range(last + 1, loop_end), fault_seen))
+        chosen |= {place for place in told if settled_to < log[place]["t"] <= stop_t}
+        timeline += [log[place] for place in sorted(chosen)]
+        settled_to = max(settled_to, stop_t)
+    return [{**event, "rank": None} for event in (*timeline, *_ends(log))]
 
 
 def _windows(log: Sequence[Event]) -> list[_Window]:
     """Find when the loop stood still: the start, and each incident to the last rank's `resumed`."""
     latent: set[object] = set()
+    struck: set[object] = set()
     window = _Window(0)
     windows = [window]
     down = True
     previous: set[int | None] = set()
     for index, event in enumerate(log):
         kind, rank = event["kind"], event.get("rank")
-        if kind == "fault" and event.get("symptom") in LATENT_SYMPTOMS:
-            latent.add(event["id"])
-        if kind == "fault":
-            stops = not event.get("idle") and event.get("symptom") not in LATENT_SYMPTOMS
-        else:
-            stops = kind == "detected" and event.get("fault") in latent
+        stops = False
+        if kind == "fault" and event["id"] not in struck and not event.get("idle"):
+            struck.add(event["id"])
+            if event.get("symptom") in LATENT_SYMPTOMS:
+                latent.add(event["id"])
+            else:
+                stops = True
+        elif kind == "detected" and event.get("fault") in latent:
+            latent.discard(event["fault"])
+            stops = True
         if down:
             if stops:
                 window.resumed.clear()  # those that were ready have to begin again
@@ -125,54 +127,47 @@ def _windows(log: Sequence[Event]) -> list[_Window]:
     return windows
 
 
-def _speaker(log: Sequence[Event], window: _Window, last: int) -> int | None:
+def _speaker(log: Sequence[Event], window: _Window) -> int | None:
     """Return the rank along whose timeline a window is split: the last to be ready, else to have spoken."""
     if window.end is not None:
         rank: int | None = log[window.end].get("rank")
         return rank
-    for event in reversed(log[window.begin : last + 1]):
+    for event in reversed(log[window.begin :]):
         if event.get("rank") is not None and event["kind"] in _PROCESS_KINDS:
             return int(event["rank"])
     return None
 
 
-def _incident_events(piece: Sequence[Event], speaker: int | None, closed: bool) -> list[Event]:
-    chosen: list[Event] = []
-    for event in piece:
-        if event["kind"] in ("phase_begin", "phase_end") and event.get("rank") in (None, speaker):
-            chosen.append(event)
-    detected = [event for event in piece if event["kind"] == "detected"]
-    for fault in dict.fromkeys(event.get("fault") for event in detected):
-        chosen += _tell([event for event in detected if event.get("fault") == fault], speaker)[:1]
-    chosen += _tell([event for event in piece if event["kind"] == "abort"], speaker)[:1]
-    chosen += _tell([event for event in piece if event["kind"] == "job_start"], speaker)[:1]
-    layers = [event for event in piece if event["kind"] in ("layer_begin", "layer_end")]
-    named: dict[object, Event] = {}
-    for event in [e for e in layers if e.get("rank") in (None, speaker)] or layers:
-        named.setdefault((event["kind"], event.get("layer"), event.get("attempt")), event)
-    chosen += named.values()
-    if closed:
-        chosen.append(piece[-1])
-    return [{**event, "rank": None} for event in chosen]
-
-
-def _tell(events: list[Event], speaker: int | None) -> list[Event]:
-    """Return the speaker's events, else the launcher's, else everybody's."""
-    own = [event for event in events if event.get("rank") == speaker]
-    return own or [event for event in events if event.get("rank") is None] or events
+def _incident_events(log: Sequence[Event], span: range, speaker: int | None) -> list[int]:
+    """Return the places in the log of the phases, notices and attempts that tell of a start or an incident."""
+    told: dict[tuple[object, ...], list[int]] = {}
+    attempts: dict[tuple[object, ...], list[int]] = {}
+    chosen = []
+    for place in span:
+        event = log[place]
+        kind = event["kind"]
+        if kind in ("phase_begin", "phase_end"):
+            if event.get("rank") in (None, speaker):
+                chosen.append(place)
+        elif kind in ("layer_begin", "layer_end"):
+            attempts.setdefault((kind, event.get("layer"), event.get("attempt")), []).append(place)
+        elif kind in ("detected", "abort", "job_start"):
+            told.setdefault((kind, event.get("fault")), []).append(place)
+    for places in (*told.values(), *attempts.values()):
+        own = [place for place in places if log[place].get("rank") == speaker]
+        launcher = [place for place in places if log[place].get("rank") is None]
+        chosen.append((own or launcher or places)[0])
+    return chosen
 
 
 def _loop_events(
     log: Sequence[Event], begin: int, stop_t: float, speaker: int | None, world: Iterable[int | None]
-) -> list[Event]:
-    """Return the steps and stalls of the rank that got furthest by stop_t; the speaker, where several did."""
-    end = bisect_left(log, stop_t, lo=begin, key=lambda event: event["t"])
-    while end < len(log) and log[end]["t"] == stop_t:
-        end += 1
-    piece = log[begin:end]
+) -> list[int]:
+    """Return the places of the steps and stalls of the rank that got furthest by stop_t, the speaker if any."""
+    end = bisect_right(log, stop_t, lo=begin, key=lambda event: float(event["t"]))
     reached: dict[int | None, int] = {}
     savers: list[int | None] = []
-    for event in piece:
+    for event in log[begin:end]:
         rank = event.get("rank")
         if event["kind"] == "step":
             reached[rank] = event["last"]
@@ -181,33 +176,33 @@ def _loop_events(
     order = sorted(world, key=lambda rank: (rank != speaker, -1 if rank is None else rank))
     teller = max(order, key=lambda rank: reached.get(rank, -1), default=speaker)
     saver = teller if teller in savers or not savers else savers[0]
-    chosen = [
-        event
-        for event in piece
-        if (event["kind"] == "step" and event.get("rank") == teller)
-        or (event["kind"] in ("save_begin", "save_staged") and event.get("rank") == saver)
+    speakers = {"step": teller, "save_begin": saver, "save_staged": saver}
+    return [
+        place
+        for place in range(begin, end)
+        if log[place]["kind"] in speakers and log[place].get("rank") == speakers[log[place]["kind"]]
     ]
-    return [{**event, "rank": None} for event in chosen]
 
 
-def _shared_events(piece: Sequence[Event], fault_seen: set[object]) -> list[Event]:
-    """Return what concerns the job whoever logged it: each fault once, and the nodes."""
+def _shared_events(log: Sequence[Event], span: range, fault_seen: set[object]) -> list[int]:
+    """Return the places of what concerns the job whoever logged it: each fault once, and the nodes."""
     chosen = []
-    for event in piece:
+    for place in span:
+        event = log[place]
         if event["kind"] == "fault" and event["id"] not in fault_seen:
             fault_seen.add(event["id"])
-            chosen.append(event)
+            chosen.append(place)
         elif event["kind"] in _PASSED_ON:
-            chosen.append(event)
+            chosen.append(place)
     return chosen
 
 
-def _settled_saves(log: Sequence[Event]) -> list[Event]:
-    """Return the job's save_durable and save_failed, in order of time: when the last writer was done."""
+def _settled_saves(log: Sequence[Event]) -> list[int]:
+    """Return the places of the job's save_durable and save_failed: where the last of its writers was done."""
     writers = {event.get("rank") for event in log if event["kind"] == "save_durable"}
     saves: list[_Save] = []
     current: dict[object, _Save] = {}
-    for event in log:
+    for place, event in enumerate(log):
         kind, rank, name = event["kind"], event.get("rank"), event.get("id")
         if kind == "save_begin" and not event.get("drain"):
             save = current.get(name)
@@ -219,16 +214,16 @@ def _settled_saves(log: Sequence[Event]) -> list[Event]:
             if name not in current:
                 saves.append(current.setdefault(name, _Save()))
             if kind == "save_durable":
-                current[name].durable[rank] = event
+                current[name].durable[rank] = place
             elif current[name].failed is None:
-                current[name].failed = event
-    told: list[Event] = []
+                current[name].failed = place
+    told = []
     for save in saves:
         if save.failed is not None:
-            told.append({**save.failed, "rank": None})
+            told.append(save.failed)
         elif save.durable and save.begun & writers <= save.durable.keys():
-            told.append({**max(save.durable.values(), key=lambda event: float(event["t"])), "rank": None})
-    return sorted(told, key=lambda event: event["t"])
+            told.append(max(save.durable.values()))
+    return told
 
 
 def _run_start(log: Sequence[Event]) -> list[Event]:
@@ -238,13 +233,10 @@ def _run_start(log: Sequence[Event]) -> list[Event]:
     merged: Event = {}
     for event in reversed(starts):  # what the first one says goes; what it leaves open, others may tell
         merged.update({key: value for key, value in event.items() if value is not None})
-    return [{**starts[0], **merged, "rank": None, "t": starts[0]["t"]}]
+    return [{**starts[0], **merged, "t": starts[0]["t"]}]
 
 
 def _ends(log: Sequence[Event]) -> list[Event]:
     job_ends = [event for event in log if event["kind"] == "job_end"]
     run_ends = [event for event in log if event["kind"] == "run_end"]
-    ends = [{**job_ends[-1], "rank": None}] if job_ends else []
-    if run_ends:
-        ends.append({**run_ends[-1], "rank": None, "t": log[-1]["t"]})
-    return ends
+    return job_ends[-1:] + [{**event, "t": log[-1]["t"]} for event in run_ends[-1:]]

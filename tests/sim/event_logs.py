@@ -21,13 +21,26 @@ class Log(list[Event]):
 
     def __call__(self, t: float, kind: str, **fields: Any) -> Log:
         fields = {name.rstrip("_"): value for name, value in fields.items()}
-        self.append({"v": 1, "t": t, "wall": None, "run": "r", "rank": self.rank, "node": None, "kind": kind, **fields})
+        self.append(
+            {
+                "v": 1,
+                "t": t,
+                "wall": None,
+                "run": "r",
+                "rank": self.rank,
+                "node": None,
+                "kind": kind,
+                **fields,
+            }
+        )
         return self
 
     def phase(self, begin: float, end: float, phase: str, layer: str | None = None, attempt: int = 1,
               cut: bool = False) -> Log:  # fmt: skip
         self(begin, "phase_begin", phase=phase, layer=layer, attempt=attempt)
-        return self(end, "phase_end", phase=phase, layer=layer, attempt=attempt, **({"cut": True} if cut else {}))
+        return self(
+            end, "phase_end", phase=phase, layer=layer, attempt=attempt, **({"cut": True} if cut else {})
+        )
 
     def steps(self, t: float, first: int, last: int, **fields: Any) -> Log:
         """Steps first..last end at t; they took a second each unless `dur_s` is given."""
@@ -42,7 +55,8 @@ class Log(list[Event]):
 
     def fault(self, t: float, id: object = 1, symptom: str = "exception", class_: str = "software",
               **fields: Any) -> Log:  # fmt: skip
-        return self(t, "fault", **{"id": id, "class": class_, "symptom": symptom, "scope": "rank", "step": None, **fields})
+        told = {"id": id, "class": class_, "symptom": symptom, "scope": "rank", "step": None}
+        return self(t, "fault", **{**told, **fields})
 
     def detected(self, t: float, fault: object = 1, by: str = "monitor") -> Log:
         return self(t, "detected", fault=fault, by=by)
