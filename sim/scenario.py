@@ -25,6 +25,7 @@ from sim.fields import Block, Layer, Problem, ScenarioError, Scope, Symptom, Tex
 from sim.law import Law
 from sim.scenario_cluster import NO_TIME, Cluster, Economics, Limits, RepairStage, Workload
 from sim.scenario_faults import Checkpoint, Failures, FaultClass, Interval, ScheduledFault, Slowdown, Tier
+from sim.scenario_problems import build
 from sim.scenario_recovery import Fixed, InJob, InProcess, Kubernetes, NodeReplacement, Recovery, Slurm
 from sim.units import Per, shown
 
@@ -220,7 +221,7 @@ def load_scenario(
     Raises `ScenarioError`, and nothing else, with every problem found.
     """
     raw, base = scenario_io.read_source(to_mapping(source) if isinstance(source, Scenario) else source)
-    return scenario_io.build(Scenario, scenario_io.override(raw, overrides), base)
+    return build(Scenario, scenario_io.override(raw, overrides), base)
 
 
 def to_mapping(scenario: Scenario) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
@@ -32,6 +33,7 @@ from sim.law import Law, LawError
 from sim.scenario_cluster import MAX_STEPS, NO_TIME
 from sim.units import PER_UNITS, Per, exact_duration, parse_duration, parse_rate, shown
 
+MAX_FAULTS = 1000  # classes, and scheduled faults
 MIN_RATE_PER_S = 1e-18  # rarer is never: the mean life would leave the range of times
 SYMPTOMS: tuple[Symptom, ...] = get_args(Symptom)
 
@@ -358,8 +360,10 @@ class Failures(Block):
     """Faults at stated steps, as an injector fires them."""
 
     def rules(self) -> Iterator[Problem]:
-        """Ask for unique names."""
+        """Ask for unique names, and for lists that a run can carry."""
         for field, items in (("classes", self.classes), ("schedule", self.schedule)):
-            names = [item.name for item in items if item.name is not None]
-            for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+            if len(items) > MAX_FAULTS:
+                yield Problem(field, f"must hold at most {MAX_FAULTS} items (got {len(items)})")
+            names = Counter(item.name for item in items if item.name is not None)
+            for name in (name for name, count in names.items() if count > 1):
                 yield Problem(field, f"must have unique names {shown(name)}")

@@ -1,4 +1,4 @@
-"""From text and mappings to a validated model, with every problem told by path; and back to text."""
+"""Around a scenario: reading its sources, overrides by path, the docs of its JSON Schema, its hash."""
 
 from __future__ import annotations
 
@@ -10,48 +10,20 @@ import inspect
 import itertools
 import json
 import textwrap
-import types
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from sim import catalog, yaml_text
-from sim.fields import INSIDE, RULES, Problem, ScenarioError
+from sim.fields import Problem, ScenarioError
+from sim.scenario_problems import block_in, item_step
 from sim.units import shown
 
 SCHEMA_FILE = "goodput-scenario.schema.json"
-MAX_PROBLEMS = 50
 EXCLUSIVE = (("steps", "useful_time"), ("rate", "mtbf"), ("write_time", "bandwidth"), ("duration", "until"))
 """Pairs of keys of which only one may stand: an override of one takes the other out."""
-
-M = TypeVar("M", bound=BaseModel)
-
-# What a broken part is replaced by, so that the rules around it and between the blocks can still be checked in a
-# second pass; chosen so that no rule is broken by it. By whole path, else by the last step.
-_STAND_IN: dict[str, Any] = {
-    "cluster": {"nodes": 1_000_000, "nodes_per_rack": 8, "repair": {"stages": [{"time": 0}]}},
-    "cluster.repair": {"stages": [{"time": 0}]},
-    "cluster.nodes": 1_000_000,
-    "cluster.gpus_per_node": 1024,
-    "cluster.nodes_per_rack": 8,
-    "workload": {"step_time": 1, "steps": 1},
-    "checkpoint": {"mode": "none"},
-    **dict.fromkeys(
-        ("step_time", "steps", "useful_time", "interval", "write_time", "stall_time", "bytes"), 1
-    ),
-    **dict.fromkeys(("rate", "mtbf", "detect", "time", "factor"), 1),
-    "every": 1e9,
-    "duration": 1e-6,
-    "until": "repaired",
-    "repair": True,
-    "bandwidth": {"aggregate": 1},
-    "slowdown": {"factor": 1, "duration": 1},
-    "tiers": [{"every": 1, "survives": "all", "write_time": 1}],
-    "tiers.*": {"every": 1, "survives": "all", "write_time": 1},
-    "stages.*": {"time": 0},
-}
 
 
 def read_source(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any], Path | None]:
@@ -83,12 +55,12 @@ def read_source(source: str | Path | Mapping[str, Any]) -> tuple[dict[str, Any],
 def _find(source: str | Path) -> Path:
     path, name = Path(source), str(source)
     try:
-        if path.is_file() or (isinstance(source, Path) and path.exists() and not path.is_dir()):
+        if path.is_file():  # not a pipe or a device: reading one could wait for ever
             return path
         known = catalog.path_of(name)
         if known is not None:
             return known
-        message = "is a folder, not a scenario file" if path.is_dir() else ""
+        message = f"is a {'folder' if path.is_dir() else 'device'}, not a file" if path.exists() else ""
     except (OSError, ValueError):  # a name too long, or with a NUL
         message = ""
     if not message:
@@ -129,16 +101,9 @@ def _set(raw: dict[str, Any], path: str, value: Any) -> None:
     for i, step in enumerate(steps):
         last, so_far = i == len(steps) - 1, ".".join(steps[:i])
         if isinstance(here, list):
-            named = [j for j, item in enumerate(here) if isinstance(item, dict) and item.get("name") == step]
-            index = (
-                named[0]
-                if named
-                else int(step)
-                if step.isascii() and step.isdigit() and len(step) < 6
-                else -1
-            )
-            if not 0 <= index < len(here):
-                known = ", ".join(_item_step(item, j) for j, item in enumerate(here[:20])) or "none"
+            index = _index(here, step)
+            if index is None:
+                known = ", ".join(item_step(item, j) for j, item in enumerate(here[:20])) or "none"
                 raise ScenarioError([Problem(so_far, f"has no item {step!r}; items: {known}")])
             if last:
                 here[index : index + 1] = [] if value is None else [value]
@@ -153,149 +118,20 @@ def _set(raw: dict[str, Any], path: str, value: Any) -> None:
             raise ScenarioError([Problem(so_far, f"is a single value: set it as a whole {shown(here)}")])
 
 
+def _index(items: list[Any], step: str) -> int | None:
+    """Find a list item by its name, else by its number."""
+    for i, item in enumerate(items):
+        if isinstance(item, dict) and item.get("name") == step:
+            return i
+    number = int(step) if step.isascii() and step.isdigit() and len(step) < 6 else len(items)
+    return number if number < len(items) else None
+
+
 def _put(here: dict[str, Any], key: str, value: Any) -> None:
     here.pop(key, None) if value is None else here.__setitem__(key, value)
     for pair in EXCLUSIVE:
         if value is not None and key in pair:
             here.pop(pair[1 - pair.index(key)], None)
-
-
-def build(model: type[M], raw: dict[str, Any], base: Path | None) -> M:
-    """Validate; raise `ScenarioError` with every problem, those between blocks included."""
-    try:
-        return model.model_validate(raw, context={"base": base})
-    except ValidationError as error:
-        problems = _problems(model, raw, error)
-    targets = set(problems.values())
-    tried: set[str] = set()
-    patched = copy.deepcopy(raw)
-    for attempt in range(
-        8
-    ):  # mend the leaves, then the blocks around those that stay broken, until the rules run
-        for path in sorted(targets, key=len, reverse=True):
-            _mend(patched, path)
-        tried |= targets
-        try:
-            model.model_validate(patched, context={"base": base})
-        except ValidationError as error:
-            more = _problems(model, patched, error)
-        else:
-            break
-        targets = set()
-        for problem, path in more.items():
-            around = attempt > 0 and any(old.startswith(f"{problem.path}.") for old in tried)
-            if problem.path not in tried and path not in tried and not around:
-                problems[problem] = path
-            while path in tried and "." in path:
-                path = path.rpartition(".")[0]
-            targets.add(path)
-    unique = list(problems)
-    if len(unique) > MAX_PROBLEMS:
-        unique = [
-            *unique[:MAX_PROBLEMS],
-            Problem("scenario", f"and {len(unique) - MAX_PROBLEMS} more problems"),
-        ]
-    raise ScenarioError(unique)
-
-
-def _mend(raw: Any, path: str) -> None:
-    """Put a stand-in for the value at a problem's path, or take it out; an item of a list goes as a whole."""
-    here, steps = raw, path.split(".")
-    for i, step in enumerate(steps):
-        last = i == len(steps) - 1
-        if isinstance(here, list):
-            index = next((j for j, item in enumerate(here) if _item_step(item, j) == step), None)
-            if index is None:
-                return
-            if last or steps[i + 1 :] == ["name"]:
-                stand_in = _STAND_IN.get(f"{steps[i - 1]}.*")
-                here[index : index + 1] = [] if stand_in is None else [copy.deepcopy(stand_in)]
-                return
-            here = here[index]
-        elif not isinstance(here, dict):
-            return
-        elif last:
-            here.pop(step, None)
-            stand_in = _STAND_IN.get(path, _STAND_IN.get(step))
-            if stand_in is not None:
-                here[step] = copy.deepcopy(stand_in)
-        else:
-            here = here.get(step)
-
-
-def _item_step(item: Any, index: int) -> str:
-    name = item.get("name") if isinstance(item, dict) else None
-    return (
-        name
-        if isinstance(name, str) and name.isprintable() and len(name) <= 60 and "." not in name
-        else str(index)
-    )
-
-
-def _path(raw: Any, loc: Iterable[int | str]) -> str:
-    """Write a pydantic location as a path: list items by name where they have one."""
-    steps, here = [], raw
-    for step in loc:
-        if isinstance(step, int):
-            here = here[step] if isinstance(here, (list, tuple)) and step < len(here) else None
-            steps.append(_item_step(here, step))
-        else:
-            here = here.get(step) if isinstance(here, dict) else None
-            steps.append(step[:60])
-    return ".".join(steps)
-
-
-def _problems(model: type[BaseModel], raw: Any, error: ValidationError) -> dict[Problem, str]:
-    """Tell every problem of a failed validation, with the path of the value that would have to be mended."""
-    found: dict[Problem, str] = {}
-    for item in error.errors(include_url=False):
-        path, kind = _path(raw, item["loc"]), item["type"]
-        context: dict[str, Any] = item.get("ctx", {})
-        if kind in (RULES, INSIDE):
-            for inner in context["problems"]:
-                below = ".".join(step for step in (path, inner.path) if step) or "scenario"
-                found[Problem(below, inner.message)] = path if kind == INSIDE else below
-            continue
-        got = shown(item["input"])
-        if kind == "missing":
-            message = "required (got nothing)"
-        elif kind == "extra_forbidden":
-            allowed = _keys_at(model, item["loc"][:-1])
-            close = difflib.get_close_matches(str(item["loc"][-1])[:60], allowed, 1)
-            hint = f"did you mean {close[0]}?" if close else f"allowed: {', '.join(allowed)}"
-            message = f"unknown key; {hint} {got}"
-        elif kind == "literal_error":
-            message = f"must be one of {context['expected']} {got}"
-        elif kind in ("model_type", "model_attributes_type", "dict_type"):
-            message = f"must be a mapping {got}"
-        elif kind in ("tuple_type", "list_type"):
-            message = f"must be a list {got}"
-        elif kind == "value_error":
-            text = str(context["error"])
-            message = text if "(got " in text else f"{text} {got}"
-        else:
-            message = f"{item['msg'][:1].lower()}{item['msg'][1:]} {got}"
-        found[Problem(path or "scenario", message)] = path
-    return found
-
-
-def _keys_at(model: type[BaseModel], loc: Sequence[int | str]) -> list[str]:
-    """Keys of the block at a location, for the message about an unknown one."""
-    here: type[BaseModel] | None = model
-    for step in loc:
-        if isinstance(step, int):
-            continue
-        field = here.model_fields.get(step) if here is not None else None
-        here = _block_in(field.annotation) if field is not None else None
-    return list(here.model_fields) if here is not None else []
-
-
-def _block_in(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    if get_origin(annotation) in (tuple, Union, types.UnionType):
-        return next((block for arg in get_args(annotation) if (block := _block_in(arg)) is not None), None)
-    return None
 
 
 def describe(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
@@ -308,7 +144,7 @@ def describe(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     def collect(block: type[BaseModel]) -> None:
         blocks[block.__name__] = block
         for field in block.model_fields.values():
-            inner = _block_in(field.annotation)
+            inner = block_in(field.annotation)
             if inner is not None and inner.__name__ not in blocks:
                 collect(inner)
 

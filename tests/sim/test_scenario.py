@@ -28,17 +28,17 @@ from sim.scenario import (
 DESIGN_EXAMPLE = """\
 name: my-run
 cluster: {node_type: p5.48xlarge, nodes: 256, gpus_per_node: 8, nodes_per_rack: 8, spares: {hot: 2, cold: 4},
-          repair: {stages: [{time: {lognormal: {median: 59min, mean: 352min}}, success: 1.0}], crews:
-          unlimited}} workload: {step_time: 4.2s, steps: 200000}            # or useful_time: 30d
+          repair: {stages: [{time: {lognormal: {median: 59min, mean: 352min}}, success: 1.0}], crews: unlimited}}
+workload: {step_time: 4.2s, steps: 200000}            # or useful_time: 30d
 checkpoint: {mode: async, interval: 30min, write_time: 275s, stall_time: 0.9s, load_time: 45s, on_busy: wait}
 failures:
   clock: wall
   classes:
-    - {name: gpu, rate: 3.8 per 1000 node-days, law: exponential, scope: node, symptom: gpu_error, repair:
-    true} - {name: software, mtbf: 60h, per: job, law: {weibull: {shape: 0.8}}, scope: job, symptom:
-    exception} schedule: [{step: 62, rank: 4, symptom: exception}]
-recovery: {nccl_timeout: 60s, launcher: ft_launcher, nvrx: "0.6.0", layers: [in_job, kubernetes,
-node_replacement], in_job: {monitor_interval: 0.3s, max_restarts: 20}}
+    - {name: gpu, rate: 3.8 per 1000 node-days, law: exponential, scope: node, symptom: gpu_error, repair: true}
+    - {name: software, mtbf: 60h, per: job, law: {weibull: {shape: 0.8}}, scope: job, symptom: exception}
+  # schedule: [{step: 62, rank: 4, symptom: exception}]
+recovery: {nccl_timeout: 60s, launcher: ft_launcher, nvrx: "0.6.0", layers: [in_job, kubernetes, node_replacement],
+           in_job: {monitor_interval: 0.3s, max_restarts: 20}}
 economics: {usd_per_gpu_hour: 3.0}
 limits: {max_wall: 600d}
 """
@@ -415,6 +415,31 @@ def test_all_errors_come_at_once_those_between_blocks_too():
     }
     assert found["clster"] == "unknown key; did you mean cluster? (got {})"
     assert "(got 'x')" in found["failures.classes.gpu.rate"]
+
+
+MANY = 12_000
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        {"failures": {"classes": [{"a": 1, "b": 2}] * MANY}},
+        {
+            "failures": {
+                "classes": [{"name": "a", "mtbf": 1, "scope": "node", "symptom": "hang", "repair": True}]
+                * (MANY // 2)
+            }
+        },
+        {"failures": {"schedule": [5] * MANY}},
+        {"recovery": {"layers": ["a"] * MANY}},
+        {f"key{i}": i for i in range(MANY)},
+    ],
+    ids=["junk classes", "wrong classes", "junk schedule", "layers", "keys"],
+)
+def test_thousands_of_errors_are_told_as_the_first_fifty_and_in_time(blocks):
+    began = time.monotonic()
+    assert 1 <= len(problems(small(**blocks))) <= 51
+    assert time.monotonic() - began < 2
 
 
 CLASS = {"name": "a", "mtbf": "1d", "scope": "node", "symptom": "exception"}
