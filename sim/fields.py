@@ -107,7 +107,7 @@ def _or_off(x: Any) -> float:
     try:
         return _positive(units.parse_duration)(x)
     except ValueError as error:
-        raise ValueError(f"{error}, or off") from None
+        raise ValueError(units.or_else(error, "off")) from None
 
 
 def _write_or_off(seconds: float) -> str | float:

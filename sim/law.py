@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, Literal, get_args
 
-from sim.units import exact_duration, parse_duration, shown
+from sim.units import exact_duration, or_else, parse_duration, shown
 
 Kind = Literal["constant", "uniform", "exponential", "weibull", "lognormal", "gamma", "empirical"]
 
@@ -88,7 +88,7 @@ class Law:
             try:
                 return cls.constant(parse_duration(raw))
             except ValueError as error:
-                raise LawError(("", f"{error}, or a law such as {{exponential: {{mean: 5min}}}}")) from None
+                raise LawError(("", or_else(error, "a law such as {exponential: {mean: 5min}}"))) from None
         kind = next((k for k in KINDS if k in raw), None)
         if kind is None or len(raw) != 1:
             raise LawError(("", f"must be one law of {', '.join(KINDS)} {shown(list(raw))}"))

@@ -58,9 +58,9 @@ def build(model: type[M], raw: dict[str, Any], base: Path | None) -> M:
     targets = set(problems.values())
     tried: set[str] = set()
     patched = copy.deepcopy(raw)
-    rounds = ROUNDS if len(problems) < MAX_PROBLEMS else 0
+    rounds = ROUNDS if len(problems) <= MAX_PROBLEMS else 0
     for attempt in range(rounds):
-        for path in sorted(targets, key=len, reverse=True):
+        for path in sorted(targets, key=lambda p: (len(p), p), reverse=True):
             _mend(patched, path)
         tried |= targets
         try:
@@ -79,7 +79,7 @@ def build(model: type[M], raw: dict[str, Any], base: Path | None) -> M:
                 path = path.rpartition(".")[0]
             targets.add(path)
     found = list(problems)
-    if len(found) >= MAX_PROBLEMS:
+    if len(found) > MAX_PROBLEMS:
         found[MAX_PROBLEMS:] = [Problem("scenario", f"has more problems than these {MAX_PROBLEMS}")]
     raise ScenarioError(found)
 
@@ -135,11 +135,11 @@ def _path(raw: Any, loc: Iterable[int | str]) -> str:
 def _problems(model: type[BaseModel], raw: Any, error: ValidationError) -> dict[Problem, str]:
     """Tell every problem of a failed validation, with the path of the value that would have to be mended."""
     found: dict[Problem, str] = {}
-    for item in error.errors(include_url=False)[:MAX_PROBLEMS]:
+    for item in error.errors(include_url=False)[: MAX_PROBLEMS + 1]:
         path, kind = _path(raw, item["loc"]), item["type"]
         context: dict[str, Any] = item.get("ctx", {})
         if kind in (RULES, INSIDE):
-            for inner in context["problems"][:MAX_PROBLEMS]:
+            for inner in context["problems"][: MAX_PROBLEMS + 1]:
                 below = ".".join(step for step in (path, inner.path) if step) or "scenario"
                 found[Problem(below, inner.message)] = path if kind == INSIDE else below
             continue

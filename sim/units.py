@@ -50,6 +50,12 @@ def shown(x: object) -> str:
     return f"(got {text if len(text) <= 60 else text[:57] + '...'})"
 
 
+def or_else(error: ValueError, other: str) -> str:
+    """Add another allowed form to a message of this module, before what was got."""
+    rule, got, value = str(error).rpartition(" (got ")
+    return f"{rule}, or {other}{got}{value}"
+
+
 def _number(x: object, example: str, what: str) -> float:
     """Check a plain number: finite, not negative, no bool."""
     if isinstance(x, bool) or not isinstance(x, (int, float)):
@@ -59,7 +65,7 @@ def _number(x: object, example: str, what: str) -> float:
     except OverflowError:
         value = math.inf
     if math.isnan(value) or value < 0 or value > MAX_SI:
-        raise ValueError(f"must be finite and not negative, {what} such as {example} {shown(x)}")
+        raise ValueError(f"must be {what}, finite and not negative, such as {example} {shown(x)}")
     return value + 0.0  # -0.0 becomes 0.0
 
 
