@@ -305,6 +305,8 @@ class Job:
         layer, attempt, detector = int(inc[state.LAYER]), inc[state.ATTEMPT], int(inc[state.DETECTOR])
         self._observe()
         after, until = base.advance(inc, self.p, event, now, *self.story.key)
+        if phase == codes.ABORT:
+            self.saves.drop_held()
         self._phase_end()
         if phase == codes.DETECT:
             noticed = detector == codes.BY_CHECK
@@ -314,8 +316,6 @@ class Job:
             self.handed_over = False
             if inc[state.ATTEMPT] > attempt:  # not if it found no progress and did not even try
                 self._layer_begin(layer)
-        elif phase == codes.ABORT:
-            self.saves.drop_held()
         if after == codes.DETECT:  # the layer gave up, or start-up took too long
             if inc[state.ATTEMPT] > attempt or phase != codes.DETECT:
                 taken_over = inc[state.LAYER] not in (layer, codes.NO_LAYER)
@@ -328,6 +328,8 @@ class Job:
         elif after < codes.RESUMED:
             if after == codes.NODE_WAIT:
                 self.pool.call_cold()
+            elif after == codes.ABORT:
+                self.saves.abort_waits_until(now + self.p.last_call_s + self.p.nccl_s)
             self._phase_begin(after, int(inc[state.LAYER]))
         return after, until
 

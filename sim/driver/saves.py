@@ -21,6 +21,7 @@ class Write:
     step: float
     begun: float
     ends: float
+    cut: bool = False  # it is lost when it ends: an abort does not wait for all of it
     process: simpy.Process | None = None
 
 
@@ -142,12 +143,20 @@ class Saves:
             self.drop_held()
         return 0.0 if self.held is None else self.held.ends
 
+    def abort_waits_until(self, until: float) -> None:
+        """Tell how long the abort waits for the write that an atomic section holds."""
+        write = self.held
+        if write is not None and write.ends > until * (1 + 1e-12):
+            self._process(write).interrupt()
+            write.ends, write.cut = until, True
+            write.process = self.story.env.process(self._background(write))
+
     def drop_held(self) -> None:
         """Lose the write that an atomic section held, unless it ends just now."""
         write, now = self.held, self.story.env.now
         if write is None:
             return
-        if write.ends - now > 1e-9 * now:
+        if write.cut or write.ends - now > 1e-9 * now:
             self._lose(write)
         else:
             self._process(write).interrupt()
@@ -167,6 +176,9 @@ class Saves:
             yield self.story.env.timeout(write.ends - self.story.env.now)
         except simpy.Interrupt:
             return
+        if write.cut:
+            self._lose(write)
+            return
         self._forget(write)
         self._becomes_durable(write)
         if self.p.async_factor != 1.0:
@@ -178,8 +190,9 @@ class Saves:
         self.story.emit("save_durable", id=write.id, step=whole(write.step), tier="global")
 
     def _lose(self, write: Write) -> None:
-        if write.process is not None and write.process.is_alive:
-            write.process.interrupt()
+        process = write.process
+        if process is not None and process.is_alive and process is not self.story.env.active_process:
+            process.interrupt()
         self._forget(write)
         fields: dict[str, Any] = {"step": whole(write.step), "tier": "global", "reason": "fault"}
         self.story.emit("save_failed", id=write.id, **fields)

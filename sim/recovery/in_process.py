@@ -62,8 +62,8 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
     attempt = int(inc[ATTEMPT])
     if at == 1:
         wait = p.last_call_s
-        if p.atomic and inc[WRITE_ENDS] > now:
-            wait += min(inc[WRITE_ENDS] - now, p.nccl_s)
+        if p.atomic and inc[WRITE_ENDS] > now + wait:  # the lock comes after the last call
+            wait += min(inc[WRITE_ENDS] - now - wait, p.nccl_s)
         unwind = p.pace_s if p.unwind_is_step else draw(p, UNWIND, seed, replication, number, attempt)
         return ABORT, wait + draw(p, ABORT_IN_PROCESS, seed, replication, number, attempt) + unwind
     if at == 2:
