@@ -1,0 +1,355 @@
+"""Is a scenario worth running at all? Expected attempts, faults and events of one run, before the first one.
+
+Everything here is an estimate from means: the platform's mean time between faults that stop the job, one incident
+led through the rules of sim/recovery with nothing else striking, and the exact renewal value of a segment. It
+refuses what would not end; it predicts nothing that a simulation is asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sim import cluster, codes, params, sampling
+from sim.fields import Problem, ScenarioError
+from sim.params import Params
+from sim.recovery import base, state
+from sim.scenario import Scenario
+from sim.units import format_duration
+
+MAX_UNITS = 2_000_000
+"""Units (GPUs, nodes) whose lives may be drawn one by one; exponential classes need none."""
+
+_REPLAYS = 16  # incidents led through the rules for a mean: chances of a health check, random phases
+_MAX_PHASES = 200  # more phases than this in one incident: it restarts for ever
+_GRID = 100  # places at which a renewal function is tabulated
+
+
+class Incident(NamedTuple):
+    """The mean incident of one kind of fault with nothing else striking [s].
+
+    `fails`: it ends the job. `endless_s`: it restarts for ever, and these are the seconds of one restart.
+    """
+
+    detect_s: float
+    restart_s: float
+    wait_s: float
+    events: float
+    fails: bool
+    endless_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one run is expected to hold. Times in seconds; inf where there is no end.
+
+    `mtbf_s` is of faults that stop the job; `write_s` is what a save takes out of the loop, `lag_s` the
+    background write after it, `restart_s` the mean restart without detection and waits for nodes.
+    `wall_s`, `faults` (spares' too) and `events` are cut at `limits.max_wall`.
+    """
+
+    mtbf_s: float
+    interval_s: float
+    write_s: float
+    lag_s: float
+    detect_s: float
+    restart_s: float
+    wait_s: float
+    attempts_per_segment: float
+    attempts_per_incident: float
+    wall_s: float
+    faults: float
+    events: float
+
+
+def check(scenario: Scenario, p: Params | None = None) -> Estimate:
+    """Return the estimate of a scenario that can be run to its end.
+
+    Raises `ScenarioError` with the estimate for one that cannot: expected attempts per checkpoint interval,
+    exp((tau + C)/M), or per restart, exp(R/M), above `limits.max_attempts`; expected faults above
+    `limits.max_faults`; expected events above `limits.max_events`.
+    """
+    p = p or params.compile_scenario(scenario)
+    found = estimate(scenario, p)
+    problems = refusals(scenario, found)
+    if p.n_units > MAX_UNITS:
+        text = f"draw the lives of {p.n_units} units one by one; at most {MAX_UNITS} are possible"
+        problems.append(
+            Problem("failures.classes", f"{text}: take law exponential, or count per node or job")
+        )
+    if problems:
+        raise ScenarioError(problems)
+    return found
+
+
+def refusals(scenario: Scenario, e: Estimate) -> list[Problem]:
+    """Return which of the scenario's limits an estimate exceeds."""
+    limits, problems = scenario.limits, []
+    mtbf = f"one fault that stops the job every {_time(e.mtbf_s)}"
+    if e.attempts_per_segment > limits.max_attempts:
+        work = _time(e.interval_s + e.write_s + e.lag_s)
+        problems.append(
+            Problem(
+                "limits.max_attempts",
+                f"the job is expected to need {e.attempts_per_segment:.3g} attempts per checkpoint interval, "
+                f"exp((tau + C)/M): tau + C = {work} between checkpoints, M = {mtbf}; save more often "
+                f"(got {limits.max_attempts:g})",
+            )
+        )
+    if e.attempts_per_incident > limits.max_attempts:
+        problems.append(
+            Problem(
+                "limits.max_attempts",
+                f"the job is expected to need {e.attempts_per_incident:.3g} attempts per restart, exp(R/M): "
+                f"R = {_time(e.restart_s)}, M = {mtbf}; restart faster (got {limits.max_attempts:g})",
+            )
+        )
+    for name, expected in (("max_faults", e.faults), ("max_events", e.events)):
+        limit = getattr(limits, name)
+        if expected > limit:
+            what = name.removeprefix("max_")
+            problems.append(
+                Problem(
+                    f"limits.{name}",
+                    f"one run is expected to hold {expected:.3g} {what} in {_time(e.wall_s)}: {mtbf}, "
+                    f"a save every {_time(e.interval_s)} of work (got {limit:g})",
+                )
+            )
+    return problems
+
+
+def estimate(scenario: Scenario, p: Params) -> Estimate:
+    """Return what one run is expected to hold."""
+    kinds = _stopping_classes(p)
+    incidents = [_incident(p, scenario, c) for c in kinds]
+    slow_only = [c for c in range(p.n_classes) if c not in kinds and p.class_rate[c] > 0.0]
+    write, lag = _save_s(scenario, p)
+    useful = p.steps * p.pace_s
+    tau, segments = _segments(p, useful)
+    scheduled = [_replay(p, scenario, *fault) for fault in _schedule(p)]
+    undisturbed = useful + segments * write
+    planned = _schedule_s(scheduled, tau + write + lag, useful)
+    wall = undisturbed + planned
+    # The number of faults depends on the wall time where lives are not exponential, and the other way round.
+    fails = bool(kinds) and all(one.fails for one in incidents)
+    endless = next((one for one in (*incidents, *scheduled) if one.endless_s is not None), None)
+    for _ in range(4):
+        rates = [_rate(p, c, wall) for c in kinds]
+        total = math.fsum(rates)
+        mtbf = 1.0 / total if total > 0.0 else math.inf
+        detect, restart, wait, events = (
+            math.fsum(rate * getattr(one, name) for rate, one in zip(rates, incidents, strict=True)) * mtbf
+            if total > 0.0
+            else 0.0
+            for name in ("detect_s", "restart_s", "wait_s", "events")
+        )
+        span = (tau + write + lag) / mtbf
+        again = _exp(restart / mtbf) if not p.running_clock else 1.0
+        wall = undisturbed
+        if p.mode == codes.IDEAL:
+            stopped = mtbf * (again - 1.0) if not p.running_clock else restart
+            wall = useful * (1.0 + (stopped + (detect + wait) * again) / mtbf) if total > 0.0 else useful
+        elif total > 0.0:
+            segment = (mtbf + detect + wait + lag) * again + (restart if p.running_clock else 0.0)
+            wall = segments * segment * _expm1((tau + write) / mtbf)
+        wall = min(wall + planned, p.max_wall_s)
+        if fails:
+            wall = min(wall, mtbf)
+        elif endless is not None:
+            wall = p.max_wall_s
+    strikes = math.fsum(_rate(p, c, wall) * wall for c in kinds) if kinds else 0.0
+    silent = math.fsum(_rate(p, c, wall) * wall for c in slow_only)
+    idle = (
+        sum(p.class_rate[c] * p.hot * p.class_units[c] for c in range(p.n_classes) if _per_node(p, c)) * wall
+    )
+    faults = strikes + silent + idle + len(scheduled)
+    saves = 0.0 if p.mode in (codes.NONE, codes.IDEAL) else min(wall / (tau + write), segments * _exp(span))
+    incident_events = strikes * events + math.fsum(one.events for one in scheduled)
+    if endless is not None and endless.endless_s is not None:
+        incident_events += endless.events * wall / max(endless.endless_s, 1e-9)
+    return Estimate(
+        mtbf_s=mtbf,
+        interval_s=tau,
+        write_s=write,
+        lag_s=lag,
+        detect_s=detect,
+        restart_s=restart,
+        wait_s=wait,
+        attempts_per_segment=1.0 if fails or p.mode == codes.IDEAL else _exp(span),
+        attempts_per_incident=1.0 if fails else again,
+        wall_s=wall,
+        faults=faults,
+        events=incident_events + 3.0 * (silent + idle) + (3.0 if p.mode == codes.SYNC else 4.0) * saves,
+    )
+
+
+def _segments(p: Params, useful_s: float) -> tuple[float, float]:
+    """Return (work between two checkpoints [s], how many such stretches the job has)."""
+    if p.mode == codes.NONE:
+        return useful_s, 1.0
+    if p.mode == codes.IDEAL:
+        return 0.0, 1.0
+    steps = min(p.interval_steps, p.steps)
+    return steps * p.pace_s, math.ceil(p.steps / steps)
+
+
+def _save_s(s: Scenario, p: Params) -> tuple[float, float]:
+    """Return (how long a save stops the loop, how much later it is durable), mean seconds."""
+    if p.mode in (codes.NONE, codes.IDEAL):
+        return 0.0, 0.0
+    write = s.write_law().mean_s()
+    if p.mode == codes.SYNC:
+        return write, 0.0
+    stall = s.checkpoint.stall_time.mean_s() if s.checkpoint.stall_time is not None else 0.0
+    if p.on_busy == codes.WAIT:  # the loop waits for the write before, where that outlasts the interval
+        stall += max(0.0, write - p.interval_steps * p.pace_s)
+    return stall, write
+
+
+def _schedule(p: Params) -> list[tuple[int, bool, int, bool, bool]]:
+    rows = zip(p.scheduled_symptom, p.scheduled_gil_held, p.scheduled_repair, strict=True)
+    return [
+        (symptom, gil_held, -1, cluster.takes_node(p, symptom, repair), repair)
+        for symptom, gil_held, repair in rows
+    ]
+
+
+def _schedule_s(incidents: Sequence[Incident], period_s: float, useful_s: float) -> float:
+    lost = min(period_s, useful_s) / 2.0
+    return math.fsum(one.detect_s + one.restart_s + one.wait_s + lost for one in incidents)
+
+
+def _stopping_classes(p: Params) -> list[int]:
+    """Return the classes whose faults stop the job: all but slow-downs that nobody notices."""
+    return [
+        c
+        for c in range(p.n_classes)
+        if p.class_rate[c] > 0.0 and (p.class_symptom[c] != codes.SLOWDOWN or p.class_detect[c])
+    ]
+
+
+def _per_node(p: Params, c: int) -> bool:
+    return bool(p.class_per[c] not in (codes.JOB, codes.RACK))
+
+
+def _units(p: Params, c: int) -> float:
+    if p.class_per[c] == codes.JOB:
+        return 1.0
+    return float(p.racks if p.class_per[c] == codes.RACK else p.nodes * p.class_units[c])
+
+
+def _rate(p: Params, c: int, wall_s: float) -> float:
+    """Return faults of a class that strike the working set, per second, on average over a run [1/s]."""
+    rate: float = p.class_rate[c]
+    if p.class_tree[c] and not p.stationary and 0.0 < wall_s * rate < 20.0:
+        rate = _renewals(p, p.class_row0 + 4 * c, wall_s) / wall_s
+    return rate * _units(p, c)
+
+
+def _renewals(p: Params, row: int, time_s: float) -> float:
+    """Return how often a unit is expected to fail within a time, new at its start: m = F + m * dF, on a grid."""
+    logits = [i / 5.0 - 36.0 for i in range(361)]  # beyond, F rounds to 1
+    times = [sampling.quantile(p.laws, p.tables, row, 1.0 / (1.0 + math.exp(-x))) for x in logits]
+
+    def below(t: float) -> float:
+        i = bisect_left(times, t)
+        if i == 0 or i == len(times):
+            return 0.0 if i == 0 else 1.0
+        share = (t - times[i - 1]) / (times[i] - times[i - 1])
+        return 1.0 / (1.0 + math.exp(-(logits[i - 1] + share * (logits[i] - logits[i - 1]))))
+
+    cdf = [below(time_s * i / _GRID) for i in range(_GRID + 1)]
+    renewals = [0.0]
+    for i in range(1, _GRID + 1):
+        later = math.fsum(renewals[i - j] * (cdf[j] - cdf[j - 1]) for j in range(1, i + 1))
+        renewals.append(cdf[i] + later)
+    return renewals[-1]
+
+
+def _incident(p: Params, s: Scenario, c: int) -> Incident:
+    repair = bool(p.class_repair[c])
+    takes_node = cluster.takes_node(p, p.class_symptom[c], repair)
+    return _replay(p, s, p.class_symptom[c], p.class_gil_held[c], c, takes_node, repair)
+
+
+def _replay(
+    p: Params, s: Scenario, symptom: int, gil_held: bool, fault_class: int, takes_node: bool, repair: bool
+) -> Incident:
+    """Lead incidents of one kind through the rules with nothing else striking; their mean."""
+    arrives = _arrival_s(p, s, repair)
+    runs = [
+        _lead(p, symptom, gil_held, fault_class, takes_node, arrives, replication)
+        for replication in range(_REPLAYS)
+    ]
+    for run in runs:
+        if run.endless_s is not None:
+            return run
+    detect, restart, wait, events = (
+        math.fsum(getattr(run, name) for run in runs) / _REPLAYS
+        for name in ("detect_s", "restart_s", "wait_s", "events")
+    )
+    return Incident(detect, restart, wait, events, fails=all(run.fails for run in runs))
+
+
+def _arrival_s(p: Params, s: Scenario, repair: bool) -> float:
+    """Return after how long a missing node is replaced, cold spare or repair (inf: never)."""
+    if p.cold > 0:
+        return s.recovery.node_replacement.provision.mean_s()
+    if not repair or s.cluster.repair is None:
+        return math.inf
+    reached, total = 1.0, 0.0
+    for stage in s.cluster.repair.stages:
+        total += reached * stage.time.mean_s()
+        reached *= stage.escalate
+    return total
+
+
+def _lead(
+    p: Params, symptom: int, gil_held: bool, c: int, takes_node: bool, arrives_s: float, replication: int
+) -> Incident:
+    inc = [0.0] * state.SIZE
+    state.clear(inc)
+    missing = 1 if takes_node and p.hot == 0 else 0
+    base.strike(inc, symptom, gil_held, c, 0, takes_node)
+    state.observe(inc, missing, True, 1.0)
+    now = detect = restart = wait = 0.0
+    phases = 0
+    phase, until = base.advance(inc, p, codes.ON_FAULT, now, 0, replication)
+    while phase < codes.RESUMED and phases < _MAX_PHASES:
+        phases += 1
+        event = codes.ON_TIMER
+        if phase == codes.NODE_WAIT:
+            if arrives_s == math.inf:
+                phase = codes.FAILED
+                break
+            wait, until, missing, event = wait + arrives_s, now + arrives_s, 0, codes.ON_NODES
+        elif until == math.inf:  # a hang that nothing detects: refused elsewhere
+            break
+        elif phase == codes.DETECT:
+            detect += until - now
+        else:
+            restart += until - now
+        now = until
+        state.observe(inc, missing, True, 1.0)
+        phase, until = base.advance(inc, p, event, now, 0, replication)
+        if inc[state.DROP_NODE]:
+            inc[state.DROP_NODE] = 0.0
+            missing = 1 if p.hot == 0 else 0
+    if phases == _MAX_PHASES:
+        return Incident(0.0, 0.0, 0.0, 3.0, fails=False, endless_s=now / phases)
+    return Incident(detect, restart, wait, 2.0 * phases + 6.0, fails=phase == codes.FAILED)
+
+
+def _exp(x: float) -> float:
+    return math.exp(x) if x < 709.0 else math.inf
+
+
+def _expm1(x: float) -> float:
+    return math.expm1(x) if x < 709.0 else math.inf
+
+
+def _time(seconds: float) -> str:
+    return format_duration(seconds) if math.isfinite(seconds) else "no end"
