@@ -34,7 +34,7 @@ def with_init(name: str, init_s: float) -> Scenario:
 
 
 def misfit(init_s: float, replications: int = 20, seed: int = 1) -> float:
-    """Sum of squared distances of the in-process run's two goodputs from the published ones."""
+    """Return the sum of squared distances of the in-process run's two goodputs from the published ones."""
     result = simulate(with_init(IN_PROCESS, init_s), replications=replications, seed=seed)
     return sum((result.metrics[f.metric].mean - f.value) ** 2 for f in figures(IN_PROCESS))
 
@@ -44,7 +44,10 @@ def fit(replications: int = 20, seed: int = 1) -> float:
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(
-        lambda x: misfit(float(x), replications, seed), bounds=FIT_RANGE_S, method="bounded", options={"xatol": 0.01}
+        lambda x: misfit(float(x), replications, seed),
+        bounds=FIT_RANGE_S,
+        method="bounded",
+        options={"xatol": 0.01},
     )
     return round(float(found.x), 1)
 
@@ -80,11 +83,11 @@ def readings(result: Result) -> Reading:
 
 
 def published_wall_s(result: Result) -> float:
-    """Wall time that the published training goodput implies: kept steps x step time / goodput [s]."""
+    """Return the wall time that the published training goodput implies: kept steps x step time / goodput [s]."""
     published = {f.metric: f.value for f in figures(result.scenario.name)}
     return result.scenario.useful_time_s() / published["training_goodput_aws"]
 
 
 def unexplained_s(result: Result) -> float:
-    """Published wall time that the prediction does not account for [s]; negative: it predicts too much."""
+    """Return the published wall time that the prediction does not account for [s]; negative: too much."""
     return published_wall_s(result) - result.metrics["wall_time_s"].mean

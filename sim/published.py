@@ -47,7 +47,7 @@ FIGURES: dict[str, tuple[Figure, ...]] = {
 }
 
 RECOVERY_EVENT_S: dict[str, float] = {"aws-eks-nvrx-in-process": 10.0, "aws-eks-nvrx-in-job": 17.0}
-"""Published "recovery time" [s]: the mean over restart events, of which one fault may cause several (reference code)."""
+"""Published "recovery time" [s]: the mean over restart events; one fault may cause several (reference code)."""
 
 
 def figures(name: str) -> tuple[Figure, ...]:
