@@ -137,6 +137,33 @@ class Params(NamedTuple):
     max_wall_s: float
 
 
+_BOOLEAN: Final = frozenset(
+    ("survives", "class_repair", "class_gil_held", "class_detect", "class_until_repaired", "class_tree")
+    + ("scheduled_repair", "scheduled_gil_held", "layer_on")
+)
+_REAL: Final = frozenset(
+    ("laws", "tables", "repair_success", "repair_escalate", "class_rate", "class_factor", "scheduled_step")
+)
+
+
+def as_arrays(p: Params) -> Params:
+    """Return the same numbers with numpy arrays for lists, each of one type whatever the scenario.
+
+    Booleans, int64 (streams, codes, counts) or float64; `laws` is two-dimensional. One compiled driver serves all
+    scenarios then, those without fault classes included.
+    """
+    import numpy as np
+
+    def array(name: str, values: Any) -> Any:
+        if not isinstance(values, list):
+            return values
+        kind = np.bool_ if name in _BOOLEAN else np.float64 if name in _REAL else np.int64
+        made = np.array(values, dtype=kind)
+        return made.reshape(len(values), 5) if name == "laws" else made
+
+    return Params(*(array(name, values) for name, values in zip(p._fields, p, strict=True)))
+
+
 class _Table:
     """The law table while it is being filled."""
 
