@@ -15,7 +15,6 @@ from sim.scenario import Scenario, load_scenario
 from sim.units import shown
 from sim.warn import Warning, warnings_between, warnings_for
 
-
 SIDE_BY_SIDE = 3  # designs whose columns fit a terminal; more are rows of one table
 
 
