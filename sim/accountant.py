@@ -52,7 +52,7 @@ class Accountant:
         self.checkpoints = Checkpoints()
         self.clock = LoopClock(start_s)
         self.first_loop_s: float | None = None
-        self.first_process_s = 0.0  # end of the first process start
+        self.first_process_s = 0.0  # end of the first process start that was not cut
         self.drain_s = 0.0
         self.kept_steps = 0.0
         self._stalls: dict[object, bool] = {}  # saves the loop waits for -> whether it is a drain
@@ -219,7 +219,8 @@ class Accountant:
             if self._phases[position][:2] == (name, layer):
                 self._flow(t)
                 del self._phases[position]
-                if name == "process_start" and layer is None and not self.first_process_s:
+                entered = name == "process_start" and not event.get("cut")
+                if entered and self.first_loop_s is None and not self.first_process_s:
                     self.first_process_s = t - self.start_s
                 return
 

@@ -100,6 +100,17 @@ def _aws_job_s(ledger: RunLedger) -> float:
     return ledger.wall_s - ledger.first_process_s
 
 
+def _aws_downtime_s(ledger: RunLedger) -> float:
+    """Return the time in incidents that lies within the AWS job time [s]."""
+    entered = ledger.first_process_s
+    before = [
+        min(entered, math.inf if incident.end_s is None else incident.end_s) - incident.start_s
+        for incident in ledger.incidents
+        if incident.start_s < entered
+    ]
+    return ledger.downtime_s - math.fsum(before)
+
+
 def _gpu_s(ledger: RunLedger) -> float:
     return math.fsum(ledger.gpu_seconds.values())
 
@@ -141,7 +152,7 @@ _SHARES: dict[str, _Share] = {
     "finish_s": lambda led, _: (led.finish_s, 1.0),
     "training_goodput_aws": lambda led, _: (led.kept_steps * (led.nominal_step_s or 0.0), _aws_job_s(led)),
     "training_goodput_aws_as_coded": lambda led, _: (led.loop_clock_s, _aws_job_s(led)),
-    "infra_goodput_aws": lambda led, _: (max(0.0, _aws_job_s(led) - led.downtime_s), _aws_job_s(led)),
+    "infra_goodput_aws": lambda led, _: (_aws_job_s(led) - _aws_downtime_s(led), _aws_job_s(led)),
     "save_efficiency_aws": lambda led, _: (
         led.wall_s - led.seconds["checkpoint_stall"] + led.drain_s, led.wall_s,
     ),

@@ -87,8 +87,8 @@ def _windows(log: Sequence[Event]) -> list[_Window]:
     struck: set[object] = set()
     window = _Window(0)
     windows = [window]
-    down = True
-    previous: set[int | None] = set()
+    down, stepped = True, False
+    world: set[int | None] = set()  # the ranks that ran last; before the first loop, those that have spoken
     for index, event in enumerate(log):
         kind, rank = event["kind"], event.get("rank")
         stops = False
@@ -102,28 +102,31 @@ def _windows(log: Sequence[Event]) -> list[_Window]:
             latent.discard(event["fault"])
             stops = True
         if down:
+            if len(windows) == 1 and rank is not None and kind in _PROCESS_KINDS:
+                world.add(rank)
             if stops:
                 window.resumed.clear()  # those that were ready have to begin again
             elif kind == "resumed":
                 window.resumed[rank] = index
-                if rank is None or (previous and previous <= window.resumed.keys()):
-                    down = False
+                down = not (rank is None or world <= window.resumed.keys())
             elif kind == "step" and rank in window.resumed:
                 down = False  # a step takes all ranks: all that will have resumed
             if not down:
+                stepped = kind == "step"
                 window.end = max(window.resumed.values())
-                window.world = previous = set(window.resumed)
+                window.world = world = set(window.resumed)
             continue
+        stepped = stepped or kind == "step"
         member = rank is None or rank in window.world
         if kind == "resumed" and not member:
             window.world.add(rank)
+            if not stepped:  # one more was to come
+                window.end = index
         elif stops or (member and kind in _STOP_KINDS):
             window, down = _Window(index), True
             windows.append(window)
             if kind == "resumed":
                 window.resumed[rank] = index
-    if down and window.resumed and not previous:  # the log ends before the first step
-        window.end, window.world = max(window.resumed.values()), set(window.resumed)
     return windows
 
 

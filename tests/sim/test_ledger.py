@@ -207,6 +207,16 @@ def test_an_ideal_restart_from_within_a_step_keeps_just_that_part() -> None:
     assert spent(booked(log)) == {"startup": 10, "productive": 20, "rework": 2.75, "restart.fixed": 5}
 
 
+def test_a_rollback_knows_that_a_step_begun_before_needed_only_its_rest() -> None:
+    log = started(steps=20, checkpoint_mode="ideal")
+    log.steps(20.5, 1, 10, dur_s=10.5, part=0.5)
+    log.fault(20.5, id=1).detected(20.5, 1).layer(20.5, "fixed")(20.5, "resumed", step=10)
+    log.layer_end(20.5, "fixed").fault(20.5, id=2, symptom="silent_corruption")
+    log.steps(22, 11, 12, dur_s=1.5).detected(22, 2).layer(22, "fixed", 2)(22, "resumed", step=11)
+    log.layer_end(22, "fixed", attempt=2).steps(31, 12, 20).end(31, step=20)
+    assert spent(booked(log)) == {"startup": 10, "productive": 20, "rework": 1}
+
+
 @pytest.mark.parametrize(("outcome", "kept"), [("failed", 10), ("censored", 10), ("completed", 20)])
 def test_what_an_ended_run_keeps(outcome: str, kept: int) -> None:
     log = started(steps=20).steps(20, 1, 10).save(20, 21, 1, 10).steps(31, 11, 20).end(31, outcome, 20)
@@ -281,6 +291,13 @@ def test_warmup_follows_a_process_start_but_not_an_in_process_restart() -> None:
         log.steps(8, 1, 1, dur_s=5).steps(11, 2, 4).end(11, step=4)
         return account(log)
 
+    # A layer may start a process although it need not.
+    def with_process_start() -> RunLedger:
+        log = Log(source="live", steps=2)(0, "resumed", step=0).fault(0).detected(0).layer(0, "in_process")
+        log.phase(0, 3, "process_start", "in_process")(3, "resumed", step=0).steps(8, 1, 1, dur_s=5)
+        return account(log.steps(9, 2, 2).end(9, step=2))
+
+    assert spent(with_process_start()) == {"restart.in_process": 7, "productive": 2}
     assert spent(run("in_job")) == {"rework": 1, "detect": 1, "restart.in_job": 5, "productive": 4}
     assert spent(run("in_process")) == {
         "rework": 1, "detect": 1, "restart.in_process": 1, "productive": 4, "slowdown": 4,
@@ -311,6 +328,14 @@ def test_a_restart_that_no_fault_explains_is_an_unknown_interruption() -> None:
     }  # fmt: skip
     assert ledger.faults_by_class == {"unknown": 1}
     assert ledger.incidents[0].by_phase == {"restart": 27, "checkpoint_load": 3}
+
+
+def test_a_step_before_any_word_of_the_loop_ends_the_startup() -> None:
+    log = Log(source="imported", steps=9)(0, "job_start").phase(0, 2, "process_start").steps(10, 1, 3)
+    log.fault(10).phase(12, 15, "process_start")(15, "resumed", step=0).steps(24, 1, 9).end(24, step=9)
+    ledger = account(log)
+    assert spent(ledger) == {"startup": 7, "rework": 3, "restart.fixed": 5, "productive": 9}
+    assert (ledger.first_loop_s, ledger.first_process_s) == (7, 2)
 
 
 def test_steps_that_repeat_without_any_word_of_a_restart_are_rework() -> None:
@@ -388,6 +413,16 @@ def test_the_aws_loop_clock_runs_through_in_process_restarts_only() -> None:
     assert aws_run("in_process").first_process_s == 4
     assert aws_run("in_process").loop_clock_s == (53 - 10) - 10
     assert aws_run("in_job").loop_clock_s == 10 + 10  # the three steps after the first save died unwritten
+
+
+def test_the_aws_clock_takes_a_save_that_was_cut_for_loop_time() -> None:
+    log = Log(steps=20)(0, "job_start")(0, "resumed", step=0).steps(10, 1, 10)
+    log(10, "save_begin", id=1, step=10, tier=None).fault(14).detected(14).layer(14, "in_process")
+    log.phase(14, 20, "init", "in_process")(20, "resumed", step=0).layer_end(20, "in_process")
+    log.steps(40, 1, 20).save(40, 45, 2, 20).end(45, step=20)
+    ledger = booked(log)
+    assert ledger.loop_clock_s == 40
+    assert ledger.seconds["checkpoint_stall"] == 9
 
 
 def test_fifteen_thousand_events_take_well_under_a_tenth_of_a_second() -> None:

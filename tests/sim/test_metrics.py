@@ -74,6 +74,24 @@ def test_one_run_by_hand() -> None:
     assert metrics([run(layer="in_job")])["training_goodput_aws_as_coded"].mean == (50 + 50) / 160
 
 
+def test_what_happens_before_the_training_function_is_entered_is_outside_the_aws_clock() -> None:
+    log = Log(steps=10)(0, "job_start").phase(0, 4, "process_start", cut=True).fault(4).detected(5)
+    log.layer(5, "in_job").phase(5, 9, "process_start", "in_job").phase(9, 10, "init", "in_job")
+    log(10, "resumed", step=0).layer_end(10, "in_job").steps(20, 1, 10).end(20, step=10)
+    values = metrics([account(log)])
+    assert values["infra_goodput_aws"].mean == pytest.approx(10 / 11)  # only init lies within
+    assert values["training_goodput_aws"].mean == pytest.approx(10 / 11)
+
+
+def test_the_last_drain_is_not_inside_a_save_call() -> None:
+    log = Log(steps=10)(0, "job_start")(0, "resumed", step=0).steps(10, 1, 10)
+    log(10, "save_begin", id=1, step=10, tier=None)(12, "save_staged", id=1)
+    log(12, "save_begin", id=1, drain=True)(20, "save_durable", id=1, step=10, tier=None).end(20, step=10)
+    values = metrics([account(log)])
+    assert values["save_efficiency_aws"].mean == 18 / 20
+    assert values["availability"].mean == 1
+
+
 def test_cold_spares_cost_only_where_they_are_billed() -> None:
     billed = metrics([run()], Prices(2.0, bill_cold=True))
     assert billed["usd"].mean == pytest.approx(2 * 164 * 32 / 3600)

@@ -103,12 +103,61 @@ def test_a_fault_before_the_last_rank_is_ready_joins_the_incident() -> None:
     assert incident.by_phase == {"detect": 2, "init": 5.5, "checkpoint_load": 2, "restart": 0.5}
 
 
+def test_a_rank_that_was_ready_has_to_begin_again_after_a_joined_fault() -> None:
+    log = Ranks(steps=2)
+    for rank in (0, 1):
+        log.by(rank)(0, "resumed", step=0)
+    log.by(1).fault(1, id=1).detected(1, 1).layer(1, "in_job")
+    log.by(0)(5, "resumed", step=0)
+    log.by(1).fault(6, id=2)(8, "resumed", step=0)
+    log.by(0)(9, "resumed", step=0).steps(11, 1, 2)
+    ledger = booked(log)
+    assert [(i.start_s, i.end_s, len(i.faults)) for i in ledger.incidents] == [(1, 9, 2)]
+
+
+def test_a_rank_of_few_words_is_waited_for_until_the_first_step() -> None:
+    log = Ranks(steps=2)
+    log.by(0).phase(0, 2, "init")(2, "resumed", step=0)
+    log.by(1)(3, "resumed", step=0)
+    for rank in (0, 1):
+        log.by(rank).steps(5, 1, 2)
+    assert spent(booked(log)) == {"startup": 3, "productive": 2}
+
+
+def test_the_rank_s_own_notice_and_the_launcher_s_phases() -> None:
+    log = Ranks(steps=2)
+    for rank in (0, 1):
+        log.by(rank)(0, "resumed", step=0)
+    log.by(1).fault(0, symptom="hang")
+    log.by(None).detected(4)
+    log.by(0).detected(6)
+    log.by(None).layer(6, "in_job").phase(6, 9, "rendezvous", "in_job")
+    log.by(1)(10, "resumed", step=0)
+    log.by(0)(11, "resumed", step=0).steps(13, 1, 2)
+    assert booked(log).incidents[0].by_phase == {"detect": 6, "rendezvous": 3, "restart": 2}
+
+
+def test_one_rank_may_save_for_all_and_use_an_id_again() -> None:
+    log = Ranks(steps=8)
+    for rank in (0, 1):
+        log.by(rank)(rank, "resumed", step=0).steps(4, 1, 3)  # rank 1 speaks for the loop
+    log.by(0).save(4, 6, "last", 3)
+    for rank in (0, 1):
+        log.by(rank).steps(9, 4, 6)
+    log.by(1).fault(9).detected(9).layer(9, "fixed")
+    log.by(0)(10, "resumed", step=3).steps(11, 4, 4)
+    log(11, "save_begin", id="last", step=4, tier=None)
+    ledger = booked(log)
+    assert ledger.seconds["checkpoint_stall"] == 2
+    assert (ledger.saves, ledger.durable_saves, ledger.kept_steps) == (2, 1, 3)
+
+
 def test_a_checkpoint_counts_when_all_its_writers_are_done() -> None:
     log = Ranks(steps=9)
     for rank in (0, 1):
         log.by(rank)(0, "resumed", step=0).steps(1, 1, 1).save(1, 2 + rank, "a", 1, staged=1).steps(4, 2, 4)
-        log(4, "save_begin", id="b", step=4, tier=None)(4, "save_staged", id="b")
-    log.by(0)(5, "save_durable", id="b", step=4, tier=None)
+        log(4, "save_begin", id="a", step=4, tier=None)(4, "save_staged", id="a")
+    log.by(0)(5, "save_durable", id="a", step=4, tier=None)
     log.by(0).steps(6, 5, 6)
     log.by(1).fault(6, symptom="process_exit")
     ledger = booked(log)
