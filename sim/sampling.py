@@ -4,7 +4,8 @@ A law is one row ``(kind, a, b, start, count)``; laws without a closed inverse p
 ``build_row`` (plain Python, at load) makes the row; the rules below only read it.
 
 Table laws hold ``log quantile`` at equal steps of ``x = log(F / (1 - F))`` in [-X_MAX, X_MAX]: both tails keep
-their relative precision, which a grid in F would lose. Interpolation error is below 1e-6 of the value.
+their relative precision, which a grid in F would lose. Interpolation error is below 3e-5 of the value (lognormal, and
+gamma up to cv = 3; it grows with cv), that of the mean below 1e-9.
 """
 
 from __future__ import annotations
@@ -220,10 +221,11 @@ def _equilibrium_table(t: Any, pieces: Any, x: Any, tables: list[float]) -> Row:
     above = np.cumsum(pieces[::-1])[::-1][1:]
     inner = (below > 0) & (above > 0)
     logit = np.log(below[inner]) - np.log(above[inner])
-    # Near age 0 the law is uniform: log age runs parallel to the logit; beyond the ends hold the slope.
     logs = np.log(t[1:-1][inner])
     values = np.interp(x, logit, logs)
-    values = np.where(x < logit[0], logs[0] + (x - logit[0]), values)
+    # Below the first point nobody has failed yet, so the age there is uniform: proportional to its share.
+    proportional = logs[0] + np.logaddexp(0.0, -logit[0]) - np.logaddexp(0.0, -x)
+    values = np.where(x < logit[0], proportional, values)
     return _add_table([float(v) for v in values], tables)
 
 
