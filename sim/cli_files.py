@@ -107,7 +107,7 @@ def export(
         return
     out = cli_out.console()
     out.print(Text(f"Written: {output} ({form}, {exports.FORMATS[form].says})"), soft_wrap=True)
-    made = cli_out.table("", "", title="Settings")
+    made = cli_out.table("setting", "value", title="Settings")
     if settings.interval_steps is not None and settings.interval_s is not None:
         made.add_row(
             f"checkpoint interval ({settings.interval_source})",
@@ -242,13 +242,13 @@ def catalog_list(as_json: bool) -> None:
         )
         return
     out = cli_out.console()
-    made = cli_out.table("", ">", "", title="Scenarios")
+    made = cli_out.table("name", ">size", "what", title="Scenarios")
     for name, scenario in scenarios.items():
         first = (scenario.description or "").partition(": ")[0].partition(". ")[0]
         size = f"{scenario.cluster.nodes} nodes x {scenario.cluster.gpus_per_node} GPUs"
         made.add_row(Text(name, style="bold"), size, Text(first))
     cli_out.show(out, made)
-    made = cli_out.table("", "", title="Node types")
+    made = cli_out.table("name", "what", title="Node types")
     for name, hardware in nodes.items():
         made.add_row(Text(name, style="bold"), Text(hardware.description))
     cli_out.show(out, made)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
 from rich.padding import Padding
@@ -29,22 +29,20 @@ PIPE_WIDTH = 100  # columns when stdout is no terminal
 
 def console() -> Console:
     """Return the console of stdout; wide enough for the tables when it is piped into a file."""
-    out = Console(highlight=False)
+    out = Console(highlight=False, markup=False)
     if not out.is_terminal and "COLUMNS" not in os.environ:
-        out = Console(highlight=False, width=PIPE_WIDTH)
+        out = Console(highlight=False, markup=False, width=PIPE_WIDTH)
     return out
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table; columns whose name begins with ``>`` are numbers and stand to the right."""
-    made = Table(
-        box=None, title=title, title_justify="left", title_style="bold", padding=(0, 2, 0, 0), pad_edge=False
-    )
+    """Return an empty table: ``>name`` is a column of numbers, to the right; one with an empty name is never cut."""
+    heads = any(name.lstrip(">") for name in columns)
+    made = Table(box=None, title=title, padding=(0, 2, 0, 0), pad_edge=False, show_header=heads)
     for name in columns:
         number = name.startswith(">")
-        made.add_column(
-            name.lstrip(">"), justify="right" if number else "left", no_wrap=number, overflow="fold"
-        )
+        justify: Literal["left", "right"] = "right" if number else "left"
+        made.add_column(name.lstrip(">"), justify=justify, no_wrap=number or not name, overflow="fold")
     return made
 
 

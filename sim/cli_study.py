@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from sim import cli_out, cli_text
@@ -101,16 +102,11 @@ def print_metrics(out: Console, result: Result, every: bool = False) -> None:
     """Print the metrics with their 95 % intervals; with `every`, all of them and what they mean."""
     runs = "1 run" if result.replications == 1 else f"{result.replications} runs"
     title = f"{runs}, seed {result.seed}, engine {result.engine}"
-    made = cli_out.table("", ">mean", ">95 % interval", ">P10", ">P50", ">P90", title=title)
-    for name in _shown(result, every):
-        metric = result.metrics[name]
-        spread = [] if name.endswith("_fraction") else [metric.p10, metric.p50, metric.p90]
-        made.add_row(
-            cli_text.label(name),
-            cli_text.value(name, metric.mean),
-            cli_text.interval(name, metric.ci95),
-            *(cli_text.value(name, x) for x in spread),
-        )
+    made = _metrics_table(result, _shown(result, every), title, spread=True)
+    if (
+        out.measure(made, options=out.options.update(width=1000)).maximum + 2 > out.width
+    ):  # what a run's chance adds matters less than the names
+        made = _metrics_table(result, _shown(result, every), title, spread=False)
     cli_out.show(out, made)
     if every:
         meanings = cli_out.table("metric", "meaning", title="What they mean")
@@ -120,6 +116,23 @@ def print_metrics(out: Console, result: Result, every: bool = False) -> None:
                 Text(f"{result.metrics[name].definition} [{result.metrics[name].source}]"),
             )
         cli_out.show(out, meanings)
+
+
+def _metrics_table(result: Result, names: Sequence[str], title: str, spread: bool) -> Table:
+    quantiles = ("p10", "p50", "p90") if spread else ()
+    made = cli_out.table(
+        "", ">mean", ">95 % interval", *(f">{name.upper()}" for name in quantiles), title=title
+    )
+    for name in names:
+        metric = result.metrics[name]
+        values = [] if name.endswith("_fraction") else [getattr(metric, quantile) for quantile in quantiles]
+        made.add_row(
+            cli_text.label(name),
+            cli_text.value(name, metric.mean),
+            cli_text.interval(name, metric.ci95),
+            *(cli_text.value(name, x) for x in values),
+        )
+    return made
 
 
 def print_ledger(
@@ -135,16 +148,16 @@ def print_ledger(
         made.add_row(
             name,
             percents[name],
-            cli_text.bar(out, share),
+            cli_text.bar(out, share, max(0, min(30, out.width - 52))),
             format_duration(share * wall_s),
-            "" if hours is None else f"{hours:,.1f}",
+            "" if hours is None else cli_text.count(hours),
         )
     working = sum(hours for name, hours in (gpu_hours or {}).items() if name != "spare_idle")
     made.add_row("total", f"{sum(map(float, percents.values())):.2f}", "", format_duration(wall_s),
-                 f"{working:,.1f}" if gpu_hours else "")  # fmt: skip
+                 cli_text.count(working) if gpu_hours else "")  # fmt: skip
     idle = (gpu_hours or {}).get("spare_idle", 0.0)
     if idle:
-        made.add_row("spare_idle (hot spares)", "", "", "", f"{idle:,.1f}")
+        made.add_row("spare_idle (hot spares)", "", "", "", cli_text.count(idle))
     cli_out.show(out, made)
 
 

@@ -52,7 +52,15 @@ def value(metric: str, x: float | None) -> str:
     if metric.endswith("_s"):
         return format_duration(x)
     if metric.startswith("usd"):
-        return f"${x:,.2f}" if abs(x) < 1000 else f"${x:,.0f}"
+        sign = "-" if x < 0 else ""
+        return f"{sign}${abs(x):.2f}" if abs(x) < 1000 else f"{sign}${count(abs(x))}"
+    return count(x)
+
+
+def count(x: float) -> str:
+    """Return a number in at most nine characters: ``12.35``, ``12,346``, ``21.15M``."""
+    if abs(x) >= 1e6:
+        return f"{x / 1e6:,.4g}M" if abs(x) < 1e9 else f"{x / 1e9:,.4g}G"
     return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
 
 

@@ -518,8 +518,10 @@ def test_percentages_sum_to_100(parts):
     ("metric", "x", "text"),
     [
         ("goodput", 0.9, "90.00 %"), ("wall_time_s", 5400.0, "1h 30m"), ("usd", 12.5, "$12.50"),
-        ("usd", 1.2e6, "$1,200,000"),        ("interruptions", 12.345, "12.35"), ("gpu_hours", 12345.6, "12,346"), ("finish_s", float("inf"), "never"),
-        ("goodput", float("nan"), "-"), ("goodput", None, "-"),
+        ("usd", 1.2e6, "$1.2M"), ("interruptions", 12.345, "12.35"),
+        ("gpu_hours", 12345.6, "12,346"), ("finish_s", float("inf"), "never"),
+        ("goodput", float("nan"), "-"), ("goodput", None, "-"), ("usd", -2e9, "-$2G"),
+        ("gpu_hours", 2.1148e7, "21.15M"),
     ],
 )  # fmt: skip
 def test_values_carry_their_unit(metric, x, text):
