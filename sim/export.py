@@ -94,8 +94,18 @@ def render(name: str, settings: Settings) -> str:
 
 
 def write(path: str | Path, text: str) -> None:
-    """Write a file that is complete or not there at all: beside its place, then renamed. Raises `OSError`."""
+    """Write a file that is complete or not there at all: beside its place, then renamed.
+
+    Raises `OSError` that names `path`, not the file beside it.
+    """
     target = Path(path)
+    try:
+        _write_beside(target, text)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
+
+
+def _write_beside(target: Path, text: str) -> None:
     handle, beside = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as out:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sim import analytic
 from sim.scenario import Layer
 from sim.units import format_duration
 from sim.warn_rule import FaultKind, Finding, View, rule
-
-UNLIKELY = 1e-6  # p below which a run of p^n cycles is never seen
 
 
 def _each(kind: FaultKind) -> str:
@@ -151,9 +150,7 @@ def _no_progress_stop(v: View) -> Iterator[Finding]:
     if n <= 0 or per_s <= 0 or not v.saves:
         return
     p = v.no_save_p(per_s)
-    if p < UNLIKELY:
-        return
-    until_stop = float(n) if p >= 1 else (1 - p**n) / ((1 - p) * p**n)
+    until_stop = analytic.expected_failures_to_stop(p, n)
     expected = sum(kind.expected for kind in kinds)
     if until_stop < expected:
         path = v.shortest.path if v.shortest is not None else "checkpoint.interval"

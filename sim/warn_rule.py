@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from sim import sampling
+from sim import analytic, sampling
 from sim.law import Law
 from sim.recovery import defaults
 from sim.scenario import Checkpoint, FaultClass, Layer, Scenario, ScheduledFault
@@ -276,9 +276,9 @@ class View:
         return (kind for kind in self.stops if self.taker(kind.fault) in layers)
 
     def no_save_p(self, per_s: float) -> float:
-        """Return the probability that a cycle ends before its first save: 1 - exp(-(start + tau + C)/M)."""
+        """Return the probability that a cycle ends before its first save, with faults at this rate."""
         if self.shortest is None:
             return 1.0
         w = self.s.workload
         start_s = w.process_start.mean_s() + w.init.mean_s() + w.warmup.mean_s() + self.s.load_law().mean_s()
-        return -math.expm1(-(start_s + self.shortest.interval_s + self.save_s) * per_s)
+        return analytic.p_no_save_in_cycle(start_s, self.shortest.interval_s, self.save_s, 1.0 / per_s)

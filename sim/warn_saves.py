@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from sim import analytic
 from sim.units import DAY_S, format_bytes, format_duration
 from sim.warn_rule import Finding, View, high_s, rule
 
@@ -48,10 +49,11 @@ def _async_stalls(v: View) -> Iterator[Finding]:
     for save in v.saves if c.mode == "async" and c.on_busy == "wait" else ():
         write_s = save.write.mean_s()
         if write_s > save.interval_s:
+            waits_s = analytic.async_effective_stall(write_s, save.interval_s)
             yield (
                 save.path,
                 f"the write takes {format_duration(write_s)} and the next save comes after "
-                f"{format_duration(save.interval_s)}: it waits {format_duration(write_s - save.interval_s)} for the "
+                f"{format_duration(save.interval_s)}: it waits {format_duration(waits_s)} for the "
                 "writer, so saves are not asynchronous any more",
             )
 

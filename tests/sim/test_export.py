@@ -214,8 +214,10 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     write(target, "after\n")
     assert target.read_text() == "after\n"
     assert os.listdir(tmp_path) == ["out.yaml"]
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match=r"No such file or directory: '.*no-folder/out.yaml'"):
         write(tmp_path / "no-folder" / "out.yaml", "x")
+    with pytest.raises(OSError, match=f"'{tmp_path}'"):
+        write(tmp_path, "x")
     with pytest.raises(UnicodeEncodeError):
         write(target, "half \ud800")
     assert target.read_text() == "after\n"
