@@ -27,11 +27,16 @@ Progress = Callable[[int, int], None]
 PIPE_WIDTH = 100  # columns when stdout is no terminal
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit with 1, which here means that a check failed
+
+
 def console() -> Console:
     """Return the console of stdout; wide enough for the tables when it is piped into a file."""
-    out = Console(highlight=False, markup=False)
+    out = _Console(highlight=False, markup=False)
     if not out.is_terminal and "COLUMNS" not in os.environ:
-        out = Console(highlight=False, markup=False, width=PIPE_WIDTH)
+        out = _Console(highlight=False, markup=False, width=PIPE_WIDTH)
     return out
 
 

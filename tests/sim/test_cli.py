@@ -179,8 +179,9 @@ def test_an_interrupt_from_the_keyboard_ends_long_work_at_once():
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-def test_a_reader_that_leaves_is_no_error():
-    process = spawn("schema")
+@pytest.mark.parametrize("command", [["schema"], ["timeline", "aws-eks-nvrx-in-job"]])
+def test_a_reader_that_leaves_is_no_error(command):
+    process = spawn(*command)
     process.stdout.close()
     err = process.stderr.read()
     process.stderr.close()
