@@ -1,0 +1,319 @@
+"""What people in the field ran into (facts/field_cases.md, first table): each case is a scenario with its right answer.
+
+Scenarios are in tests/published/scenarios, each number with its origin: [P] stated by the case, [I] inferred or free.
+All answers are *predicted*: worked out from the stated numbers, none of which was chosen to reach them. None is a
+validation: no case states both its inputs and an outcome measured apart from them. BLOOM is in test_bloom.py.
+
+What waits for layers and modes that are not simulated yet is in WAITING below; the engine refuses it by name.
+"""
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sim import analytic
+from sim.ledger import account
+from sim.scenario import ScenarioError, load_scenario
+from sim.study import simulate
+from sim.warn import warnings_for
+from tests.published.chance import FALSE_ALARM, assert_hits
+from tests.sim.event_logs import Log
+
+SCENARIOS = Path(__file__).parent / "scenarios"
+HOUR, MINUTE = 3600.0, 60.0
+
+
+def case(name, *changes):
+    return load_scenario(SCENARIOS / f"{name}.yaml", changes)
+
+
+def one_run(name, *changes):
+    """The one run of a case without chance."""
+    return simulate(case(name, *changes), replications=1).runs[0]
+
+
+def fires(rule, scenario):
+    return [w for w in warnings_for(scenario) if w.rule == rule]
+
+
+def faults_at(*steps):
+    listed = ", ".join(f"{{step: {step}, rank: 0, symptom: process_exit}}" for step in steps)
+    return f"failures.schedule=[{listed}]"
+
+
+# --- saves
+
+
+@pytest.mark.parametrize("step_s", [2.0, 30.0, 60.0, 64.0, 90.0])
+def test_async_saves_that_wait(step_s):
+    """Torchtitan, NeMo AutoModel: write 64 s, a save every step: the effective stall is write - interval."""
+    run = one_run("async-every-step", f"workload.step_time={step_s}")
+    stall_s = (run.seconds["checkpoint_stall"] - run.drain_s) / (run.saves - 1)  # the first finds the writer free
+    assert stall_s == pytest.approx(max(0.0, 64.0 - step_s))
+    assert stall_s == pytest.approx(analytic.async_effective_stall(64.0, step_s))
+    assert bool(fires("async-stalls", case("async-every-step", f"workload.step_time={step_s}"))) == (step_s < 64.0)
+
+
+def test_the_staging_comes_on_top_of_the_wait():
+    run = one_run("async-every-step", "checkpoint.stall_time=3s")
+    assert (run.seconds["checkpoint_stall"] - run.drain_s - 3.0) / (run.saves - 1) == pytest.approx(62.0 + 3.0)
+
+
+PLACES = (5, 15, 25, 35, 45, 55, 65, 75, 85, 95)  # evenly over an interval of 100 steps
+
+
+@pytest.mark.parametrize(("publish", "intervals"), [("write_end", 0.5), ("next_save", 1.5)])
+def test_async_saves_published_late(publish, intervals):
+    """NeMo AutoModel#3261: a checkpoint usable only at the next save makes the mean rework 1.5 intervals, not .5."""
+    faults = faults_at(*(400 * (i + 1) + place for i, place in enumerate(PLACES)))
+    run = one_run("published-late", f"checkpoint.publish={publish}", faults)
+    assert [incident.steps_lost for incident in run.incidents] == [100 * (intervals - 0.5) + x for x in PLACES]
+    assert run.seconds["rework"] == pytest.approx(100 * intervals * len(PLACES))
+    assert bool(fires("published-late", case("published-late", f"checkpoint.publish={publish}"))) == (intervals > 1)
+
+
+def test_staging_slows_the_next_steps():
+    """NeMo AutoModel#3131: .5 s a step, 5 s while a write is in flight: of its 30 s the job loses nine tenths."""
+    run = one_run("staging-slows-steps")
+    writes_in_the_loop = 9  # the tenth write is drained after the last step
+    assert run.seconds["slowdown"] == pytest.approx(writes_in_the_loop * 30.0 * (1 - 0.5 / 5.0))
+    assert run.wall_s == pytest.approx(1000 * 0.5 + writes_in_the_loop * 27.0 + 30.0)
+    no_worse = one_run("staging-slows-steps", "checkpoint.async_slowdown=null")
+    assert no_worse.wall_s == pytest.approx(1000 * 0.5 + 30.0)
+
+
+# --- hangs
+
+
+def hang_gpu_hours(run):
+    return run.gpu_seconds["detect"] / HOUR
+
+
+@pytest.mark.parametrize(("timeout", "gpu_hours"), [("10min", 171), ("120min", 2048)])
+def test_cost_of_a_hang(timeout, gpu_hours):
+    """1,024 GPUs: 171 against 2,048 GPU-h a hang [calc]."""
+    run = one_run("hang-1024-gpus", f"recovery.nccl_timeout={timeout}")
+    assert round(hang_gpu_hours(run)) == gpu_hours
+    assert run.interruptions == 1 and run.completed
+
+
+def test_the_other_side_of_a_short_timeout():
+    """False alarms by slow steps and long saves are told at 10 min and not at 120 min; the late find only there."""
+    slow_steps = "workload.step_time={lognormal: {median: 10s, mean: 60s}}"  # one in a hundred takes 14 min
+    long_saves = "checkpoint.write_time=11min"
+    for rule, change in (("step-longer-than-timeout", slow_steps), ("save-longer-than-nccl", long_saves)):
+        assert fires(rule, case("hang-1024-gpus", change))
+        assert not fires(rule, case("hang-1024-gpus", change, "recovery.nccl_timeout=120min"))
+        assert not fires(rule, case("hang-1024-gpus"))
+    (late,) = fires("hang-found-late", case("hang-1024-gpus", "recovery.nccl_timeout=120min"))
+    assert "each hang costs 2,048 GPU-hours" in late.message
+    assert not fires("hang-found-late", case("hang-1024-gpus"))
+
+
+def test_a_hang_that_nothing_detects_lasts_until_a_person_comes():
+    """Goodfire spd#552: 128 GPUs idle 9 h, 1,152 GPU-h; a 10 min watchdog would have made it 21."""
+    run = one_run("hang-undetected")
+    assert hang_gpu_hours(run) == pytest.approx(128 * 9.0)
+    assert run.incidents[0].by_phase["detect"] == 9 * HOUR
+    assert fires("hang-undetected", case("hang-undetected"))
+    watched = one_run("hang-undetected", "recovery.nccl_timeout=10min", "recovery.in_job.monitor_interval=1us")
+    assert hang_gpu_hours(watched) == pytest.approx(128 / 6.0)
+
+
+def test_bloom_losses_as_a_law_of_human_response(seed):
+    """BLOOM: losses of 18, 6 and 11 h [P] as the law of human_response: each as often as the others (1e-6 in all)."""
+    losses = "recovery.human_response={empirical: [18h, 6h, 11h]}"
+    result = simulate(case("hang-undetected", losses, "cluster.nodes=48"), replications=300, seed=seed)
+    hours = Counter(run.seconds["detect"] / HOUR for run in result.runs)
+    assert set(hours) == {18.0, 6.0, 11.0}
+    for count in hours.values():
+        assert_hits(count, 300, 1 / 3, tests=3)
+
+
+def test_a_hang_without_any_detector_is_refused_not_guessed():
+    with pytest.raises(ScenarioError) as refused:
+        simulate(case("hang-undetected", "recovery.human_response=null"), replications=1)
+    (problem,) = refused.value.problems
+    assert problem.path == "failures.schedule.0.symptom" and "recovery.human_response" in problem.message
+
+
+# --- restarts
+
+
+def test_time_of_failure():
+    """Marin#8506: hourly saves, a fault 54 min in: 54 min of rework and no progress."""
+    run = one_run("fault-before-save")
+    (incident,) = run.incidents
+    assert run.seconds["rework"] == 54 * MINUTE and incident.steps_lost == 54
+    ends = one_run("fault-before-save", "recovery.layers=[]")  # the job ends with that fault
+    assert ends.failed and ends.kept_steps == 0 and ends.seconds["productive"] == 0.0
+
+
+@pytest.mark.parametrize("mtbf_h", [0.5, 3.0])
+def test_probability_of_a_fault_before_the_first_save(mtbf_h, seed):
+    """1 - exp(-60 min/M); exact binomial law, 1e-6."""
+    p = analytic.p_fault_before(60 * MINUTE, mtbf_h * HOUR)
+    assert p == pytest.approx(1.0 - math.exp(-1.0 / mtbf_h))
+    fault = f"{{name: any, mtbf: {mtbf_h}h, per: job, scope: job, symptom: process_exit}}"
+    scenario = case("fault-before-save", "failures.schedule=[]", f"failures.classes=[{fault}]")
+    result = simulate(scenario, replications=1000, seed=seed)
+    assert_hits(sum(run.interruptions > 0 for run in result.runs), 1000, p)
+    assert bool(fires("save-after-mtbf", case("fault-before-save", f"failures.classes=[{fault}]", LONGER))) == (p > 0.5)
+
+
+LONGER = "workload.steps=600"  # a save before the end, for the rule to speak of
+
+
+@pytest.mark.parametrize(("step_s", "minutes"), [(18.0, 58), (21.0, 64)])
+def test_detect_restart_and_rework(step_s, minutes):
+    """Marin#8934: silence 905 s, restart 5 min, 125 steps of 18 to 21 s: 58 to 64 min in all."""
+    run = one_run("silence-restart-rework", f"workload.step_time={step_s}")
+    lost = {name: run.seconds[name] for name in ("detect", "restart.fixed", "rework")}
+    assert lost == {"detect": 905.0, "restart.fixed": 300.0, "rework": 125 * step_s}
+    assert round(sum(lost.values()) / MINUTE) == minutes
+    assert run.wall_s == pytest.approx(1000 * step_s + sum(lost.values()))
+
+
+def test_warm_up_costs_173_5_s_a_restart():
+    """HyperPod sample: first step 458.6 s against 285 s after each process start, and after the first one too."""
+    warm, cold = one_run("warm-up", "workload.warmup=0s"), one_run("warm-up")
+    assert cold.interruptions == 3
+    assert cold.seconds["restart.in_job"] - warm.seconds["restart.in_job"] == pytest.approx(3 * 173.5)
+    assert cold.seconds["startup"] - warm.seconds["startup"] == pytest.approx(173.5)
+    assert cold.wall_s - warm.wall_s == pytest.approx(4 * 173.5)
+
+
+def test_warm_up_is_found_in_a_log_of_that_job():
+    """The accountant charges the excess of a first step to the restart: 458.6 - 285.1 s (285, rounded, in the case)."""
+    step_s, first_s = 285.1, 458.6
+    log = Log(source="live", nominal_step_s=step_s, steps=4)
+    log(0, "job_start")
+    log(0, "resumed", step=0)
+    log.steps(first_s, 1, 1, dur_s=first_s).steps(first_s + step_s, 2, 2, dur_s=step_s)
+    at = first_s + step_s
+    log.save(at, at, 1, 2)
+    log.fault(at, symptom="process_exit").detected(at).layer(at, "in_job")
+    log.phase(at, at + 60.0, "process_start", "in_job")
+    log(at + 60.0, "resumed", step=2).layer_end(at + 60.0, "in_job")
+    at += 60.0 + first_s
+    log.steps(at, 3, 3, dur_s=first_s).steps(at + step_s, 4, 4, dur_s=step_s).end(at + step_s, step=4)
+    run = account(log)
+    assert run.seconds["restart.in_job"] == pytest.approx(60.0 + 173.5)
+    assert run.seconds["startup"] == pytest.approx(173.5)
+    assert run.seconds["slowdown"] == pytest.approx(0.0, abs=1e-9)
+
+
+# --- loops without progress
+
+
+@pytest.mark.parametrize(("p", "faults"), [(0.5, 14), (0.2, 155), (0.1, 1110)])
+def test_faults_until_the_launcher_stops_the_run(p, faults):
+    """NVRx 0.6+, 3 cycles: p = P(no save in a cycle); and the interval that this p allows follows from it."""
+    assert analytic.expected_failures_to_stop(p, 3) == pytest.approx(faults, rel=1e-12)
+    mtbf_s = -700.0 / math.log1p(-p)
+    assert analytic.p_no_save_in_cycle(60.0, 600.0, 40.0, mtbf_s) == pytest.approx(p)
+
+
+def test_simulated_faults_until_the_launcher_stops_the_run(seed):
+    """p = .5: 14 faults on average; the exact law of the sum over all runs, 1e-6."""
+    runs = 1000
+    result = simulate(case("no-progress-stop"), replications=runs, seed=seed)
+    assert all(run.failed and "max_no_progress_cycles" in run.reason for run in result.runs)
+    total = sum(run.interruptions for run in result.runs)
+    below = np.cumsum(_law_of_the_sum(_stops_after(0.5, 3, 400), runs))
+    low, high = np.searchsorted(below, [FALSE_ALARM / 2, 1.0 - FALSE_ALARM / 2])
+    assert low <= total <= high
+    assert 11 * runs < low and high < 17 * runs  # its power: a stop after 2 cycles gives 6, after 4 gives 30
+    (warned,) = fires("no-progress-stop", case("no-progress-stop"))
+    assert "50.0 % of cycles" in warned.message and "after 14 faults on average" in warned.message
+
+
+def _stops_after(p, cycles, longest):
+    """Return the law of the number of faults until so many in a row, each with probability p, made no progress."""
+    law, in_a_row = np.zeros(longest), np.zeros(cycles)
+    in_a_row[0] = 1.0
+    for n in range(1, longest):
+        law[n] = p * in_a_row[-1]
+        in_a_row = np.concatenate([[(1.0 - p) * in_a_row.sum()], p * in_a_row[:-1]])
+    assert law @ np.arange(longest) == pytest.approx(analytic.expected_failures_to_stop(p, cycles), rel=1e-9)
+    return law
+
+
+def _law_of_the_sum(law, n):
+    size = 2 ** math.ceil(math.log2(2 * n * (law @ np.arange(law.size))))
+    return np.fft.irfft(np.fft.rfft(law, size) ** n, size)
+
+
+def test_44_identical_restarts_are_a_state_of_the_model():
+    """Megatron-LM#5281: 44 identical restarts of 90 s, none of which gets further; the stop ends them after 3."""
+    run = one_run("corrupt-newest")
+    assert run.failed and "max_restarts" in run.reason
+    assert len(run.incidents) == 45 and run.incidents[-1].end_s is None  # the 45th fault finds no restart left
+    assert run.wall_s - run.incidents[0].start_s == pytest.approx(44 * 90.0)
+    assert run.durable_saves == 2 and run.kept_steps == 80  # both from before the first fault
+    stopped = one_run("corrupt-newest", "recovery.nvrx='0.6.0'", "recovery.in_job.memory_reclaim=0s")
+    assert stopped.failed and "max_no_progress_cycles" in stopped.reason
+    assert stopped.wall_s - stopped.incidents[0].start_s == pytest.approx(3 * 90.0)
+
+
+@pytest.mark.parametrize(("keep", "goes_on_from"), [(1, 0), (2, 20), (3, 20)])
+def test_how_many_checkpoints_are_kept_decides_what_a_corrupt_one_costs(keep, goes_on_from):
+    run = one_run("corrupt-silently", f"checkpoint.keep={keep}", "limits.max_wall=40s")
+    (incident,) = run.incidents
+    assert incident.steps_lost == 35 - goes_on_from
+    assert bool(fires("corruption-outlives-checkpoints", case("corrupt-silently", f"checkpoint.keep={keep}"))) == (
+        keep < 3
+    )  # with 2 kept it may be outlived: had it been noticed just after a save
+
+
+@pytest.mark.parametrize(("steps", "kept_a_period"), [(465, 465), (230, 460), (69, 414), (30, 390)])
+def test_a_deterministic_hazard_is_expressible(steps, kept_a_period):
+    """8 h guaranteed, then pre-emption: the save just before the limit is the best one, and one minute later none."""
+    run = one_run("eight-hours", f"checkpoint.interval={steps} steps")
+    assert run.completed
+    periods = run.seconds["productive"] / (kept_a_period * MINUTE)
+    assert run.wall_s == pytest.approx(periods * 8 * HOUR, rel=0.02)  # the first period has no restart, the last no end
+
+
+def test_a_save_a_minute_after_the_limit_never_comes():
+    run = one_run("eight-hours", "checkpoint.interval=466 steps", "workload.useful_time=3d", "limits.max_wall=10d")
+    assert run.censored and run.durable_saves == 1  # only the first period, which had no restart
+
+
+# --- what waits
+
+WAITING = [
+    # case, the scenario's change that asks for it, path of the refusal, what it must name
+    ("pods restarting alone (kubeflow/trainer#2000): P(a successful restart)",
+     "recovery.layers=[kubernetes]", "recovery.layers", "layer kubernetes"),
+    ("gang recreate against in place (JobSet KEP-467): 130 s -> 10 s at 5,000 nodes",
+     "recovery={layers: [kubernetes], kubernetes: {in_place: true}}", "recovery.layers", "layer kubernetes"),
+    ("slurm time limit: requeue after 8 h guaranteed (the hazard itself is in eight-hours.yaml)",
+     "recovery={layers: [slurm], slurm: {time_limit: 8h}}", "recovery.layers", "layer slurm"),
+    ("pre-emption with warning: save when told (the same case)",
+     "cluster.preemption={warning: 2min}", "cluster.preemption", "not simulated yet"),
+    ("corrupt newest checkpoint (Megatron-LM#5281): the load itself fails, then the next older is tried",
+     "checkpoint.load_failure=0.1", "checkpoint.load_failure", "not simulated yet"),
+    ("saves near the ranks (staging to host or peer memory): mode local",
+     "checkpoint={mode: local, interval: 10 steps, stall_time: 1s}", "checkpoint.mode", "'local'"),
+    ("saves near the ranks and far from them: mode tiered",
+     "checkpoint={mode: tiered, tiers: [{every: 10 steps, survives: all, write_time: 1s}]}", "checkpoint.mode",
+     "'tiered'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("waiting", "change", "path", "named"), WAITING, ids=[row[0].split(":")[0] for row in WAITING])
+def test_what_waits_is_refused_by_name(waiting, change, path, named):
+    with pytest.raises(ScenarioError) as refused:
+        simulate(case("silence-restart-rework", change), replications=1)
+    assert [p.path for p in refused.value.problems] == [path]
+    assert named in str(refused.value)
+
+
+def test_every_scenario_file_is_a_case_here():
+    text = Path(__file__).read_text()
+    for file in SCENARIOS.glob("*.yaml"):
+        assert f'"{file.stem}"' in text and load_scenario(file).name == file.stem
