@@ -149,7 +149,7 @@ def _no_progress_stop(v: View) -> Iterator[Finding]:
     per_s = sum(kind.per_s for kind in kinds)
     if n <= 0 or per_s <= 0 or not v.saves:
         return
-    p = v.no_save_p(per_s)
+    p = v.no_save_p(kinds)
     until_stop = analytic.expected_failures_to_stop(p, n)
     expected = sum(kind.expected for kind in kinds)
     if until_stop < expected:

@@ -7,6 +7,7 @@ is simulated, so a warning costs no time and stands in every command's output.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -223,7 +224,7 @@ class View:
         """Every class that can strike, and every scheduled fault."""
         kinds = []
         for fault in self.s.failures.classes:
-            per_s = fault.rate_per_s() * self.s.units(fault.per or fault.scope)
+            per_s = fault.rate_per_s() * self._units(fault)
             if per_s > 0:
                 path = f"failures.classes.{fault.name}"
                 kinds.append(FaultKind(path, fault, per_s, per_s * self.useful_s))
@@ -231,6 +232,9 @@ class View:
             if planned.step <= self.s.total_steps():
                 kinds.append(FaultKind(f"failures.schedule.{planned.name or i}", planned, 0.0, 1.0))
         return tuple(kinds)
+
+    def _units(self, fault: FaultClass) -> int:
+        return self.s.units(fault.per or fault.scope)
 
     @cached_property
     def stops(self) -> tuple[FaultKind, ...]:
@@ -275,10 +279,41 @@ class View:
         """Yield the faults that one of these layers is the first to take."""
         return (kind for kind in self.stops if self.taker(kind.fault) in layers)
 
-    def no_save_p(self, per_s: float) -> float:
-        """Return the probability that a cycle ends before its first save, with faults at this rate."""
+    def no_save_p(self, kinds: Iterable[FaultKind]) -> float:
+        """Return the probability that one of these faults ends a cycle before its first save.
+
+        Memoryless faults by their rate, and many units' faults too, whatever their law; a law of the whole job by its
+        share below the length of the cycle, as its life begins anew with the restart.
+        """
         if self.shortest is None:
             return 1.0
+        rate_per_s, survives = 0.0, 1.0
+        for kind in kinds:
+            fault = kind.fault
+            law = fault.life_law() if isinstance(fault, FaultClass) and self._units(fault) == 1 else None
+            if law is None or law.kind == "exponential":
+                rate_per_s += kind.per_s
+            else:
+                survives *= 1.0 - _below(law, self._start_s + self.shortest.interval_s + self.save_s)
+        if rate_per_s == 0.0:
+            return 1.0 - survives
+        p = analytic.p_no_save_in_cycle(self._start_s, self.shortest.interval_s, self.save_s, 1.0 / rate_per_s)
+        return 1.0 - (1.0 - p) * survives
+
+    @cached_property
+    def _start_s(self) -> float:
         w = self.s.workload
         start_s = w.process_start.mean_s() + w.init.mean_s() + w.warmup.mean_s() + self.s.load_law().mean_s()
-        return analytic.p_no_save_in_cycle(start_s, self.shortest.interval_s, self.save_s, 1.0 / per_s)
+        if self.recovery.layers == ("fixed",):  # it states all of that but the load and the warm-up
+            start_s += self.recovery.fixed.restart.mean_s() - w.process_start.mean_s() - w.init.mean_s()
+        return start_s
+
+
+def _below(law: Law, seconds: float) -> float:
+    """Return the share of a law's lives that are shorter than a time."""
+    tables: list[float] = []
+    row = sampling.build_row(law, tables)
+    return bisect_left(_SHARES, seconds, key=lambda p: sampling.quantile([row], tables, 0, p)) / len(_SHARES)
+
+
+_SHARES = [(i + 0.5) / 10_000 for i in range(10_000)]

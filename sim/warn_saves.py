@@ -201,7 +201,7 @@ def _save_after_mtbf(v: View) -> Iterator[Finding]:
     per_s = sum(kind.per_s for kind in v.stops)
     if v.shortest is None or per_s <= 0 or v.shortest.steps >= v.s.total_steps():
         return
-    p = v.no_save_p(per_s)
+    p = v.no_save_p(v.stops)
     if p > 0.5:
         yield (
             v.shortest.path,

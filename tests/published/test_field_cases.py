@@ -273,13 +273,15 @@ def test_how_many_checkpoints_are_kept_decides_what_a_corrupt_one_costs(keep, go
 def test_a_deterministic_hazard_is_expressible(steps, kept_a_period):
     """8 h guaranteed, then pre-emption: the save just before the limit is the best one, and one minute later none."""
     run = one_run("eight-hours", f"checkpoint.interval={steps} steps")
-    assert run.completed
+    assert run.completed and not fires("save-after-mtbf", case("eight-hours", f"checkpoint.interval={steps} steps"))
     periods = run.seconds["productive"] / (kept_a_period * MINUTE)
     assert run.wall_s == pytest.approx(periods * 8 * HOUR, rel=0.02)  # the first period has no restart, the last no end
 
 
 def test_a_save_a_minute_after_the_limit_never_comes():
     run = one_run("eight-hours", "checkpoint.interval=466 steps", "workload.useful_time=3d", "limits.max_wall=10d")
+    (warned,) = fires("save-after-mtbf", case("eight-hours", "checkpoint.interval=466 steps"))
+    assert "100 % of restarts" in warned.message
     assert run.censored and run.durable_saves == 1  # only the first period, which had no restart
 
 
