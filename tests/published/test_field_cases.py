@@ -177,13 +177,22 @@ def test_detect_restart_and_rework(step_s, minutes):
     assert run.wall_s == pytest.approx(1000 * step_s + sum(lost.values()))
 
 
-def test_warm_up_costs_173_5_s_a_restart():
+@pytest.mark.parametrize("layer", ["in_job", "fixed"])
+def test_warm_up_costs_173_5_s_a_restart(layer):
     """HyperPod sample: first step 458.6 s against 285 s after each process start, and after the first one too."""
-    warm, cold = one_run("warm-up", "workload.warmup=0s"), one_run("warm-up")
+    on = f"recovery.layers=[{layer}]"
+    warm, cold = one_run("warm-up", on, "workload.warmup=0s"), one_run("warm-up", on)
     assert cold.interruptions == 3
-    assert cold.seconds["restart.in_job"] - warm.seconds["restart.in_job"] == pytest.approx(3 * 173.5)
+    restarts = [run.seconds.get(f"restart.{layer}", 0.0) for run in (cold, warm)]
+    assert restarts[0] - restarts[1] == pytest.approx(3 * 173.5)
     assert cold.seconds["startup"] - warm.seconds["startup"] == pytest.approx(173.5)
     assert cold.wall_s - warm.wall_s == pytest.approx(4 * 173.5)
+
+
+def test_an_in_process_restart_needs_no_warm_up():
+    changes = ["recovery.layers=[in_process]", "failures.schedule=[{step: 12, rank: 9, symptom: exception}]"]
+    warm, cold = one_run("warm-up", *changes, "workload.warmup=0s"), one_run("warm-up", *changes)
+    assert cold.wall_s - warm.wall_s == pytest.approx(173.5)  # the first start's
 
 
 def test_warm_up_is_found_in_a_log_of_that_job():
