@@ -297,7 +297,9 @@ class Job:
             self.strikes.take_out_sick(int(self.inc[state.SUSPECT_NODE]))
 
     def _observe(self) -> None:
-        state.observe(self.inc, self.pool.missing(), self.saves.any_usable(), self.saves.durable_count)
+        # without save events every step done is progress, as a new checkpoint is with them
+        progress = self.done if self.p.mode == codes.IDEAL else self.saves.durable_count
+        state.observe(self.inc, self.pool.missing(), self.saves.any_usable(), progress)
 
     def _next_phase(self, phase: int, event: int) -> tuple[int, float]:
         """Let the rules say what follows a phase, and log the passage."""
