@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from sim.accounts.estimate import difference_interval
 from sim.callable_module import make_callable
-from sim.estimate import difference_interval
-from sim.fields import Problem, ScenarioError
 from sim.metrics import Difference, paired_difference, per_run
 from sim.provenance import provenance
 from sim.scenario import Scenario, load_scenario
+from sim.schema.fields import Problem, ScenarioError
 from sim.study import (
     FIRST_RUNS,
     HALF_WIDTH,

@@ -1,7 +1,7 @@
 """Event logs on disk: JSON lines, one event a line, written whole and read forgivingly.
 
-The vocabulary is the table `KINDS` (sim/event_kinds.py); `validate` (sim/event_check.py) judges a log. A
-log of a real run is what a crash leaves behind, so `read_jsonl` copes with a torn last line, a missing
+The vocabulary is the table `KINDS` (sim/accounts/event_kinds.py); `validate` (sim/accounts/event_check.py) judges.
+A log of a real run is what a crash leaves behind, so `read_jsonl` copes with a torn last line, a missing
 `run_end` and ranks that died; text that no crash explains is refused with `path:line`.
 """
 
@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sim.event_check import validate
-from sim.event_kinds import (
+from sim.accounts.event_check import validate
+from sim.accounts.event_kinds import (
     KINDS,
     LATENT_SYMPTOMS,
     LAYERS,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sim import cluster, codes, params, sampling
-from sim.fields import Problem, ScenarioError
 from sim.params import Params
 from sim.recovery import base, state
 from sim.scenario import Scenario
+from sim.schema.fields import Problem, ScenarioError
 from sim.units import format_duration
 
 MAX_UNITS = 2_000_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from sim.fields import ScenarioError
 from sim.scenario import FaultClass, Interval, Law, Scenario
+from sim.schema.fields import ScenarioError
 from sim.study import Study
 from sim.units import format_duration
 

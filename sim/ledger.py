@@ -2,7 +2,7 @@
 
 `account` is the one accountant for simulated, live and imported logs. The categories sum to the wall time;
 there is no "other". What each one means is in design.md, section 6; how a log is charged is in
-sim/accountant.py.
+sim/accounts/accountant.py.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from sim.accountant import BASE_CATEGORIES, Accountant
-from sim.event_kinds import Event, EventError, is_number, misfits
-from sim.incidents import FaultRef, Incident
-from sim.timeline_reduce import is_multi_rank, one_timeline
+from sim.accounts.accountant import BASE_CATEGORIES, Accountant
+from sim.accounts.event_kinds import Event, EventError, is_number, misfits
+from sim.accounts.incidents import FaultRef, Incident
+from sim.accounts.reduce import is_multi_rank, one_timeline
 
 __all__ = ["BASE_CATEGORIES", "FaultRef", "Incident", "RunLedger", "account"]
 
@@ -97,7 +97,7 @@ def account(events: Iterable[Event]) -> RunLedger:
     """Return the ledger of one run from its event log.
 
     Claims: the categories sum to the wall time within 1e-9 of it, GPU-seconds likewise. Logs of several
-    ranks are first reduced to one timeline (sim/timeline_reduce.py). Where `run_start` gives no nominal
+    ranks are first reduced to one timeline (sim/accounts/reduce.py). Where `run_start` gives no nominal
     step time, it is the median of the kept steps. Torn logs are accounted as far as they go: a missing
     `run_end` ends the run at the last event, a missing `job_end` makes its outcome `cut` unless its last
     step was done, a missing `run_start` counts as an imported run of unknown size. Raises EventError for

@@ -1,7 +1,7 @@
 """Metrics from ledgers: every name with its definition and its source, pooled over runs with its interval.
 
 Each metric is the ratio of two amounts that a run contributes, so its mean over runs is total over total
-(`mean_of_runs` stands beside it) and its 95 % interval is that of a ratio (sim/estimate.py). Names of
+(`mean_of_runs` stands beside it) and its 95 % interval is that of a ratio (sim/accounts/estimate.py). Names of
 different origins are never mixed: where two communities use one word for two amounts, there are two
 metrics.
 """
@@ -12,9 +12,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sim.estimate import Interval, difference_interval, quantile, ratio, ratio_interval, share_interval
+from sim.accounts.definitions import DEFINITIONS
+from sim.accounts.estimate import (
+    Interval,
+    difference_interval,
+    quantile,
+    ratio,
+    ratio_interval,
+    share_interval,
+)
 from sim.ledger import RunLedger
-from sim.metric_definitions import DEFINITIONS
 
 __all__ = [
     "DEFINITIONS", "Difference", "Metric", "Prices", "gpu_hours_by_category", "interruptions_by_class",

@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from sim import analytic, feasibility, params
+from sim.accounts.estimate import Interval
 from sim.callable_module import make_callable
-from sim.estimate import Interval
 from sim.feasibility import Estimate
-from sim.fields import Problem, ScenarioError
 from sim.hindsight import best_in_hindsight, stand_in, with_interval
 from sim.ledger import RunLedger
 from sim.metrics import Difference, metrics, paired_difference
 from sim.provenance import provenance
 from sim.reasons import why_different
 from sim.scenario import Scenario, load_scenario
+from sim.schema.fields import Problem, ScenarioError
 from sim.search import Search
 from sim.study import FIRST_RUNS, Progress, Source, Study, check_replications, finite, prices_of
 from sim.support import unsupported
@@ -142,7 +142,7 @@ def recommend(
 ) -> Recommendation:
     """Recommend the checkpoint interval of a scenario (catalog name, file, mapping or Scenario).
 
-    `replications` None starts with 20 and doubles them while noise is expected to cost more than 0.0002 of
+    `replications` None starts with 20 and doubles them while noise is expected to cost more than 0.00005 of
     goodput, then doubles those of the best and the present interval until their difference is known to +-0.002;
     both within counts of log events (sim/search.py). A number is kept to.
 

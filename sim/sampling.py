@@ -18,7 +18,7 @@ from sim.draws import u
 from sim.kernel import rule
 
 if TYPE_CHECKING:
-    from sim.law import Law
+    from sim.schema.law import Law
 
 CONSTANT, UNIFORM, EXPONENTIAL, WEIBULL, TABLE, EMPIRICAL = 0, 1, 2, 3, 4, 5
 

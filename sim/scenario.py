@@ -20,13 +20,14 @@ from typing import Annotated, Any
 
 from pydantic import PlainValidator, WithJsonSchema
 
-from sim import scenario_io, yaml_text
-from sim.fields import Block, Layer, Problem, ScenarioError, Scope, Symptom, Text
-from sim.law import Law
-from sim.scenario_cluster import NO_TIME, Cluster, Economics, Limits, RepairStage, Workload
-from sim.scenario_faults import Checkpoint, Failures, FaultClass, Interval, ScheduledFault, Slowdown, Tier
-from sim.scenario_problems import build
-from sim.scenario_recovery import Fixed, InJob, InProcess, Kubernetes, NodeReplacement, Recovery, Slurm
+from sim.schema import io as scenario_io
+from sim.schema import yaml_text
+from sim.schema.cluster import NO_TIME, Cluster, Economics, Limits, RepairStage, Workload
+from sim.schema.faults import Checkpoint, Failures, FaultClass, Interval, ScheduledFault, Slowdown, Tier
+from sim.schema.fields import Block, Layer, Problem, ScenarioError, Scope, Symptom, Text
+from sim.schema.law import Law
+from sim.schema.problems import build
+from sim.schema.recovery import Fixed, InJob, InProcess, Kubernetes, NodeReplacement, Recovery, Slurm
 from sim.units import Per, shown
 
 __all__ = [

@@ -10,17 +10,17 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from sim import smooth
-from sim.estimate import difference_interval, ratio_interval
-from sim.fields import ScenarioError
+from sim.accounts.estimate import difference_interval, ratio_interval
 from sim.hindsight import with_interval
 from sim.ledger import RunLedger
 from sim.metrics import paired_difference
 from sim.scenario import Scenario
+from sim.schema.fields import ScenarioError
 from sim.study import AUTO_RUNS, HALF_WIDTH, Progress, Study
 
 FLAT = 0.001
 """Intervals whose goodput is at most this much below the best are as good: 0.1 point."""
-NOISE = 2e-4
+NOISE = 5e-5
 """The regret that chance alone is expected to cost, at which no more replications are run; nor are more ..."""
 SEARCH_EVENTS = 2_000_000
 """... than hold this many log events, over all intervals that the curve is fitted to."""
@@ -151,15 +151,15 @@ class Search:
             tried = sorted({*tried, *wider})
         return max(tried, key=self.goodput)
 
-    def _refine(self, best: int) -> int:
+    def _refine(self, center: int) -> int:
+        best = center
         for _ in range(12):
-            tried = self.places(best, _FINE)
-            found = self._fitted_best(tried)
-            inside = tried[0] < found < tried[-1]
-            if found != best and not inside and self.places(found, _FINE) != tried:
-                best = found  # the best place is not among those tried: go on from there
+            tried = self.places(center, _FINE)
+            best = self._fitted_best(tried)
+            inside = tried[0] < best < tried[-1]
+            if not inside and best != center and self.places(best, _FINE) != tried:
+                center = best  # the best place may lie beyond those tried: go on from there
                 continue
-            best = found
             events = sum(self.studies[steps].events for steps in tried)
             if self.fixed or self.expected_noise <= NOISE:
                 break

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sim import engine as events_engine
 from sim import feasibility, params
-from sim.estimate import ratio_interval
-from sim.fields import Problem, ScenarioError
+from sim.accounts.estimate import ratio_interval
 from sim.ledger import RunLedger, account
 from sim.metrics import (
     Metric,
@@ -30,6 +29,7 @@ from sim.metrics import (
 )
 from sim.provenance import provenance
 from sim.scenario import Scenario, load_scenario
+from sim.schema.fields import Problem, ScenarioError
 from sim.support import unsupported
 from sim.units import shown
 
@@ -174,7 +174,7 @@ class Study:
                     self.params, self.scenario, self.seed, len(self.runs), max_events=limit
                 )
             except events_engine.RunTooLong as error:
-                message = f"{error} (replication {len(self.runs)}; got {limit:g})"
+                message = f"{error}, in replication {len(self.runs)} (got {limit:g})"
                 raise ScenarioError([Problem("limits.max_events", message)]) from None
             self.events += len(log)
             self.runs.append(account(log))

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from functools import lru_cache
 
-from sim.fields import Problem
 from sim.params import Params, compile_scenario
 from sim.scenario import Checkpoint, Cluster, FaultClass, Law, Recovery, Scenario, ScheduledFault, Workload
+from sim.schema.fields import Problem
 from sim.units import shown
 
 BOUNDED = ("constant", "uniform", "empirical")  # laws with a longest life

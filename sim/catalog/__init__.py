@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from sim import units, yaml_text
-from sim.fields import Problem, ScenarioError
+from sim import units
+from sim.schema import yaml_text
+from sim.schema.fields import Problem, ScenarioError
 from sim.units import shown
 
 FOLDER = Path(__file__).parent

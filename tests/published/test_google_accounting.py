@@ -2,8 +2,8 @@
 
 import pytest
 
+from sim.accounts.definitions import google_badput, google_resiliency
 from sim.ledger import RunLedger, account
-from sim.metric_definitions import google_badput, google_resiliency
 from tests.sim.event_logs import Log
 
 

@@ -9,7 +9,7 @@ measurement: nothing here is a validation.
 import pytest
 
 from sim import analytic
-from sim.metric_definitions import DEFINITIONS
+from sim.accounts.definitions import DEFINITIONS
 from sim.published import figures
 from sim.scenario import load_scenario
 from sim.study import simulate
@@ -33,13 +33,17 @@ def test_mttf_by_size(gpus, hours, digits, seed):
     wall_s = sum(run.wall_s for run in result.runs)
     assert result.censored_fraction == 1.0  # each run is 7 days, so the counts are Poisson
     assert_count(sum(run.interruptions for run in result.runs), wall_s / mttf_s)
-    assert result.metrics["mtti_s"].mean == pytest.approx(mttf_s, rel=0.13)  # at least 1,800 faults: 4.9 sigma = 12 %
+    assert result.metrics["mtti_s"].mean == pytest.approx(
+        mttf_s, rel=0.13
+    )  # at least 1,800 faults: 4.9 sigma = 12 %
 
 
 def test_the_figure_beside_the_catalog_scenario():
     (figure,) = figures("meta-rsc-1")
     assert (figure.metric, figure.value, figure.claim) == ("mtti_s", 1.8 * 3600, "predicted")
-    assert 1.0 / load_scenario("meta-rsc-1").fault_rate_per_s() == pytest.approx(figure.value, abs=figure.tolerance)
+    assert 1.0 / load_scenario("meta-rsc-1").fault_rate_per_s() == pytest.approx(
+        figure.value, abs=figure.tolerance
+    )
 
 
 @pytest.mark.parametrize(("interval_s", "digits", "published"), [(3600.0, 1, 0.7), (300.0, 2, 0.93)])
@@ -67,7 +71,11 @@ def test_ettr_of_the_simulation_beside_it(interval, approximate, simulated, usef
 
     At 60 min its N r (u0 + dt/2) = .32 is not small, and it is .036 too low. Both round to the published .7.
     """
-    changes = [f"cluster.nodes={NODES}", f"checkpoint.interval={interval}", f"workload.useful_time={useful_time}"]
+    changes = [
+        f"cluster.nodes={NODES}",
+        f"checkpoint.interval={interval}",
+        f"workload.useful_time={useful_time}",
+    ]
     scenario = load_scenario("meta-rsc-1", changes)
     mtbf_s, tau_s = 1.0 / (NODES * RATE_PER_NODE_S), scenario.interval_steps() * scenario.nominal_step_s()
     exact = analytic.exact_goodput(tau_s, 0.0, mtbf_s, RESTART_S)

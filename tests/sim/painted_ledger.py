@@ -1,6 +1,6 @@
 """A slow, separate accountant: paints every second of a simulated log in whole seconds, one by one.
 
-It shares nothing with sim/accountant.py. Where that keeps a mark and a stack, this asks of each second which
+It shares nothing with sim/accounts/accountant.py. Where that keeps a mark and a stack, this asks of each second which
 intervals hold it, and of each second of a step whether any later `resumed` threw the step away.
 """
 

@@ -24,7 +24,13 @@ TINY: dict[str, Any] = {
     "checkpoint": {"mode": "sync", "interval": "4 steps", "write_time": 2, "load_time": 1},
     "recovery": {"layers": ["fixed"], "fixed": {"detect": 1, "restart": 2}},
 }
-IN_PROCESS: dict[str, Any] = {"monitor_interval": 0, "last_call_wait": 0, "abort": 1, "unwind": 1, "barrier": 1}
+IN_PROCESS: dict[str, Any] = {
+    "monitor_interval": 0,
+    "last_call_wait": 0,
+    "abort": 1,
+    "unwind": 1,
+    "barrier": 1,
+}
 IN_JOB: dict[str, Any] = {"monitor_interval": 1e-9, "memory_reclaim": 1, "rendezvous": 2}
 ASYNC: dict[str, Any] = {
     "checkpoint": {"mode": "async", "interval": "4 steps", "write_time": 3, "stall_time": 1, "load_time": 1}
@@ -208,10 +214,20 @@ _TEXTS = {
     "job_end": _job_end,
 }
 
-BEGIN = ["0 resumed 0", "4 steps 1-4", "4 save 1 begins", "6 save 1 durable"]  # how the tiny job always begins
+BEGIN = [
+    "0 resumed 0",
+    "4 steps 1-4",
+    "4 save 1 begins",
+    "6 save 1 durable",
+]  # how the tiny job always begins
 
 
 def rest(t: float, save: int) -> list[str]:
     """Return the lines of the tiny job from step 4 at time `t` to its end, without a fault."""
     end = brief(t + 4), brief(t + 6)
-    return [f"{end[0]} steps 5-8", f"{end[0]} save {save} begins", f"{end[1]} save {save} durable", f"{end[1]} completed 8"]
+    return [
+        f"{end[0]} steps 5-8",
+        f"{end[0]} save {save} begins",
+        f"{end[1]} save {save} durable",
+        f"{end[1]} completed 8",
+    ]

@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from sim import catalog, yaml_text
+from sim import catalog
 from sim.scenario import ScenarioError, dump_yaml, load_scenario, to_mapping
+from sim.schema import yaml_text
 
 PROSE = ("name", "description", "sources")  # what needs no source
 TAGS = re.compile(r"\[(P|C|I|F)\] \S")

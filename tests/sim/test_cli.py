@@ -15,7 +15,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import cli, cli_compare, cli_out, cli_root, cli_study, cli_text
+from sim import cli
+from sim.cli import designs as cli_compare
+from sim.cli import out as cli_out
+from sim.cli import runner as cli_root
+from sim.cli import study as cli_study
+from sim.cli import text as cli_text
 from sim.scenario import dump_yaml, json_schema, load_scenario
 
 GOODPUT = [sys.executable, "-c", "from sim.cli import main; main()"]

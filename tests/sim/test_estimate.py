@@ -10,7 +10,14 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.estimate import difference_interval, quantile, ratio, ratio_interval, share_interval, t_quantile
+from sim.accounts.estimate import (
+    difference_interval,
+    quantile,
+    ratio,
+    ratio_interval,
+    share_interval,
+    t_quantile,
+)
 
 numbers = st.floats(0, 1e6)
 

@@ -9,10 +9,10 @@ import yaml
 
 from sim import catalog
 from sim.export import FORMATS, LATER, check_format, render, settings_for, write
-from sim.export_ft_launcher import FIELDS
-from sim.export_timeouts import FLOOR_S, timeouts_for
-from sim.fields import ScenarioError
+from sim.export.ft_launcher import FIELDS
+from sim.export.timeouts import FLOOR_S, timeouts_for
 from sim.scenario import load_scenario
+from sim.schema.fields import ScenarioError
 from sim.warn import warnings_for
 
 RUN = {

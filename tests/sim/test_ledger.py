@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from sim.event_check import validate
-from sim.event_kinds import EventError
+from sim.accounts.event_check import validate
+from sim.accounts.event_kinds import EventError
 from sim.ledger import RunLedger, account
 from tests.sim.event_logs import Event, Log
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.event_check import validate
+from sim.accounts.event_check import validate
 from sim.ledger import RunLedger, account
 from tests.sim.painted_ledger import painted
 from tests.sim.random_logs import random_log

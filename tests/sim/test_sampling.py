@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from sim import sampling
 from sim.draws import stream_id, u
-from sim.law import Law
+from sim.schema.law import Law
 
 DAY = 86400.0
 VALUES = [30.0, 40.0, 40.0, 55.0, 80.0, 200.0]

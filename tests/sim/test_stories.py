@@ -60,7 +60,13 @@ def test_a_fault_before_any_checkpoint_loads_nothing_and_begins_at_step_0():
         "12 save 1 durable",
         *rest(12, 2),
     ]
-    assert told.seconds == {"productive": 8, "checkpoint_stall": 4, "rework": 3, "detect": 1, "restart.fixed": 2}
+    assert told.seconds == {
+        "productive": 8,
+        "checkpoint_stall": 4,
+        "rework": 3,
+        "detect": 1,
+        "restart.fixed": 2,
+    }
 
 
 def test_a_fault_in_the_first_start_ends_it():
@@ -264,7 +270,10 @@ def test_hang_under_a_watchdog_shorter_than_the_soft_timeout():
 def test_hang_under_a_heartbeat_shorter_than_the_soft_timeout():
     late = 5 * spread("heartbeat_check")  # the launcher checks every 5 s
     told = hang("in_process", "in_job", in_process={"soft_timeout": 20}, in_job={"heartbeat_timeout": 3})
-    assert told.during("noticed") == [f"{brief(11 + late)} fault 1 noticed by heartbeat", *in_job_from(11 + late)]
+    assert told.during("noticed") == [
+        f"{brief(11 + late)} fault 1 noticed by heartbeat",
+        *in_job_from(11 + late),
+    ]
 
 
 def test_hang_in_job_by_the_watchdog():
@@ -315,9 +324,7 @@ def test_hang_by_fixed():
 
 
 def test_hang_that_nothing_notices_lasts_until_the_limit():
-    told = tell(
-        scheduled(6, "hang"), recovery("in_job", nccl_timeout="off"), {"limits": {"max_wall": 99}}
-    )
+    told = tell(scheduled(6, "hang"), recovery("in_job", nccl_timeout="off"), {"limits": {"max_wall": 99}})
     assert told.after("fault 1") == [
         "8 fault 1 hang rank 3 node 1",
         "99 censored at 6, kept 4: limits.max_wall reached",
@@ -398,7 +405,9 @@ def test_new_processes_bring_back_the_budget_and_the_reserve_of_in_process():
 def test_a_layer_whose_attempt_fails_hands_over_and_its_time_counts():
     told = tell(
         scheduled(6),
-        recovery("in_process", "in_job", "fixed", fixed=FIXED, in_process={"success": 0}, in_job={"success": 0}),
+        recovery(
+            "in_process", "in_job", "fixed", fixed=FIXED, in_process={"success": 0}, in_job={"success": 0}
+        ),
     )
     assert told.during("fault 1") == [
         "8 fault 1 exception rank 3 node 1",
@@ -463,9 +472,7 @@ def test_a_job_whose_budget_is_exhausted_fails_and_says_so():
 
 
 def test_a_budget_is_full_again_after_a_restart_from_outside():
-    told = tell(
-        faults(5, 6, 7), recovery("in_job", "fixed", fixed=FIXED, in_job={"max_restarts": 1})
-    )
+    told = tell(faults(5, 6, 7), recovery("in_job", "fixed", fixed=FIXED, in_job={"max_restarts": 1}))
     begins = [line.split()[1] for line in told.lines if line.endswith(" begins") and "save" not in line]
     assert begins == ["in_job", "fixed", "in_job"]
 

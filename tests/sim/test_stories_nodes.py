@@ -367,7 +367,9 @@ def test_a_gpu_error_that_no_health_check_passes_ends_with_another_node():
 
 
 def test_a_gpu_error_that_the_launchers_health_check_passes_stays_on_its_node():
-    told = tell(scheduled(6, "gpu_error"), recovery("in_process", "in_job", in_process={"health_check_pass": 0}))
+    told = tell(
+        scheduled(6, "gpu_error"), recovery("in_process", "in_job", in_process={"health_check_pass": 0})
+    )
     assert told.during("10 in_process") == [
         "10 in_process 1 escalated: the health check failed",
         "10 detect 0",
@@ -472,7 +474,8 @@ def slow(at, **how):
 
 def test_a_slow_node_sets_the_pace_for_a_while():
     told = single(
-        classes(slow(7, slowdown={"factor": 2, "duration": 2})), {"workload": {"steps": 7}, "limits": {"max_wall": 99}}
+        classes(slow(7, slowdown={"factor": 2, "duration": 2})),
+        {"workload": {"steps": 7}, "limits": {"max_wall": 99}},
     )
     assert told.lines == [
         *BEGIN,
@@ -538,7 +541,8 @@ def test_the_slowest_of_several_sets_the_pace():
     mild = every(6, "slowdown", "mild", slowdown={"factor": 2, "duration": 4})
     bad = every(7, "slowdown", "bad", slowdown={"factor": 4, "duration": 2})
     told = tell(
-        classes(mild, bad), {"workload": {"steps": 7}, "checkpoint": {"final_save": False}, "limits": {"max_wall": 11}}
+        classes(mild, bad),
+        {"workload": {"steps": 7}, "checkpoint": {"final_save": False}, "limits": {"max_wall": 11}},
     )
     # 6-7 at 2: 0.5 step; 7-9 at 4: 0.5; 9-10 at 2: 0.5; the rest at 1
     assert told.lines[-1] == "11 censored at 6, kept 4: limits.max_wall reached"

@@ -209,7 +209,10 @@ def test_a_fault_while_the_loop_runs_beside_a_write_loses_steps_and_write():
 
 def test_a_staging_that_a_fault_interrupts_is_lost_even_where_writes_survive():
     told = tell(
-        ASYNC, {"checkpoint": {"stall_time": 3, "write_survives": "all"}}, classes(every(6)), {"limits": {"max_wall": 7.5}}
+        ASYNC,
+        {"checkpoint": {"stall_time": 3, "write_survives": "all"}},
+        classes(every(6)),
+        {"limits": {"max_wall": 7.5}},
     )
     assert told.after("fault 1") == [
         "6 fault 1 exception",
@@ -319,7 +322,9 @@ def test_the_limit_cuts_a_save_short():
 
 
 def busy(what, *changes):
-    return tell(ASYNC, {"checkpoint": {"write_time": 7, "on_busy": what}, "workload": {"steps": 12}}, *changes)
+    return tell(
+        ASYNC, {"checkpoint": {"write_time": 7, "on_busy": what}, "workload": {"steps": 12}}, *changes
+    )
 
 
 def test_wait_for_the_writer():
@@ -404,7 +409,12 @@ def test_the_final_save_is_never_skipped():
 
 def test_a_fault_loses_the_whole_queue():
     told = busy("queue", classes(every(11)), {"limits": {"max_wall": 20}})
-    assert told.during("fault 1") == ["11 fault 1 exception", "11 save 1 lost", "11 save 2 lost", *fixed_from(11, False)]
+    assert told.during("fault 1") == [
+        "11 fault 1 exception",
+        "11 save 1 lost",
+        "11 save 2 lost",
+        *fixed_from(11, False),
+    ]
     assert "14 resumed 0" in told.lines
 
 
@@ -505,14 +515,26 @@ def test_mode_ideal_loses_nothing_not_even_a_part_of_a_step():
 
 
 def test_mode_ideal_keeps_parts_of_one_step_apart():
-    told = tell({"checkpoint": {"mode": "ideal", "load_time": 1}}, classes(every(4.25)), {"workload": {"steps": 5}})
+    told = tell(
+        {"checkpoint": {"mode": "ideal", "load_time": 1}}, classes(every(4.25)), {"workload": {"steps": 5}}
+    )
     assert told.lines[:2] == ["0 resumed 0", "4.25 steps 1-4 +0.25"]
     assert told.after("8.25 resumed") == [
         "8.25 resumed 4 +0.25",
         "8.5 no whole step +0.25",
         "8.5 fault 2 exception",
-        *["9.5 fault 2 noticed by fixed", "9.5 fixed 1 begins", "11.5 process_start 2", "12.5 checkpoint_load 1"],
-        *["12.5 fixed 1 resumed", "12.5 resumed 4 +0.5", "12.75 no whole step +0.25", "12.75 fault 3 exception"],
+        *[
+            "9.5 fault 2 noticed by fixed",
+            "9.5 fixed 1 begins",
+            "11.5 process_start 2",
+            "12.5 checkpoint_load 1",
+        ],
+        *[
+            "12.5 fixed 1 resumed",
+            "12.5 resumed 4 +0.5",
+            "12.75 no whole step +0.25",
+            "12.75 fault 3 exception",
+        ],
         *["13.75 fault 3 noticed by fixed", "13.75 fixed 1 begins", "15.75 process_start 2"],
         *["16.75 checkpoint_load 1", "16.75 fixed 1 resumed", "16.75 resumed 4 +0.75"],
         "17 steps 5-5",

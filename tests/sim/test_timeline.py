@@ -6,8 +6,8 @@ from sim.engine import run
 from sim.ledger import account
 from sim.scenario import load_scenario
 from sim.timeline import tell
-from sim.timeline_story import End, IncidentStory, Start, Stretch
-from sim.timeline_text import as_json, clock, render
+from sim.timeline.story import End, IncidentStory, Start, Stretch
+from sim.timeline.text import as_json, clock, render
 
 
 def log(*events, steps=100, hot=0):

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sim.accounts.reduce import is_multi_rank, one_timeline
 from sim.ledger import RunLedger, account
-from sim.timeline_reduce import is_multi_rank, one_timeline
 from tests.sim.event_logs import Event, Log
 from tests.sim.random_logs import random_log
 

@@ -1,0 +1,134 @@
+"""What all commands share: JSON on stdout, tables for people, progress on stderr, and errors in one line."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from sim.schema.fields import Problem, ScenarioError
+from sim.units import shown
+
+if TYPE_CHECKING:
+    from sim.warn import Warning
+
+Progress = Callable[[int, int], None]
+PIPE_WIDTH = 100  # columns when stdout is no terminal
+
+
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # rich would exit with 1, which here means that a check failed
+
+
+def console() -> Console:
+    """Return the console of stdout; wide enough for the tables when it is piped into a file."""
+    out = _Console(highlight=False, markup=False)
+    if not out.is_terminal and "COLUMNS" not in os.environ:
+        out = _Console(highlight=False, markup=False, width=PIPE_WIDTH)
+    return out
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """Return an empty table: ``>name`` is a column of numbers, to the right; one with an empty name is never cut."""
+    heads = any(name.lstrip(">") for name in columns)
+    made = Table(box=None, title=title, padding=(0, 2, 0, 0), pad_edge=False, show_header=heads)
+    for name in columns:
+        number = name.startswith(">")
+        justify: Literal["left", "right"] = "right" if number else "left"
+        made.add_column(name.lstrip(">"), justify=justify, no_wrap=number or not name, overflow="fold")
+    return made
+
+
+def show(out: Console, made: Table) -> None:
+    """Print a table set in by two columns, with a line before it."""
+    title, made.title = made.title, None
+    out.print()
+    if title:
+        out.print(Text(str(title), style="bold"))
+    out.print(Padding(made, (0, 0, 0, 2), expand=False))
+
+
+def print_json(data: Any) -> None:
+    """Write the one JSON document of a command to stdout; infinite and undefined numbers are null."""
+    sys.stdout.write(json.dumps(finite(data), indent=2, allow_nan=False) + "\n")
+
+
+def finite(data: Any) -> Any:
+    """Replace what JSON has no form for by null, all the way down."""
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    if isinstance(data, dict):
+        return {str(key): finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [finite(value) for value in data]
+    return data
+
+
+def warning_records(warnings: Sequence[Warning]) -> list[dict[str, str]]:
+    """Return warnings as JSON values: path, message, rule, severity."""
+    return [asdict(warning) for warning in warnings]
+
+
+def print_warnings(out: Console, warnings: Sequence[Warning]) -> None:
+    """Print warnings, then notes, one paragraph each."""
+    for severity, style in (("warning", "yellow"), ("note", "dim")):
+        for warning in warnings:
+            if warning.severity == severity:
+                out.print()
+                out.print(Text.assemble((f"{severity.capitalize()}: ", style), str(warning)))
+
+
+def print_command(out: Console, *arguments: str) -> None:
+    """Print the last line: the command that gives this very result again."""
+    out.print()
+    command = shlex.join(["goodput", *arguments])
+    out.print(Text.assemble(("Reproduce: ", "dim"), command), soft_wrap=True)
+
+
+def replications_of(text: str) -> int | str:
+    """Read ``--replications``: auto, or a whole number."""
+    if text == "auto":
+        return "auto"
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    raise ScenarioError(
+        [Problem("--replications", f"must be auto or a whole number such as 40 {shown(text)}")]
+    )
+
+
+def check_engine(engine: str) -> None:
+    """Refuse the driver that does not exist yet, in commands that would not notice."""
+    if engine == "batch":
+        message = f"batch, the compiled driver, does not exist yet; use events {shown(engine)}"
+        raise ScenarioError([Problem("--engine", message)])
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Progress | None]:
+    """Show a bar on stderr while runs are made, when stderr is a terminal; else None."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def tell(done: int, planned: int) -> None:
+            bar.update(task, completed=done, total=planned)
+
+        yield tell

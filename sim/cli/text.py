@@ -1,0 +1,101 @@
+"""Numbers as a person reads them: shares in %, times with units, bars, and ledgers that sum to 100 %."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from rich.console import Console
+
+from sim.accounts.estimate import Interval
+from sim.units import format_duration
+
+PERCENT = (
+    "goodput", "training_goodput_aws", "training_goodput_aws_as_coded", "infra_goodput_aws", "save_efficiency_aws",
+    "ettr", "availability", "completed_fraction", "censored_fraction",
+)  # fmt: skip
+LABELS = {
+    "goodput": "goodput",
+    "wall_time_s": "wall time",
+    "finish_s": "finish",
+    "ettr": "ETTR (Meta)",
+    "availability": "availability",
+    "interruptions": "interruptions",
+    "mtti_s": "mean time to interruption",
+    "recovery_event_s": "time of a restart event",
+    "incident_s": "time of an incident",
+    "gpu_hours": "GPU-hours",
+    "usd": "cost",
+    "usd_per_productive_gpu_hour": "cost of a productive GPU-hour",
+    "training_goodput_aws": "training goodput (AWS)",
+    "training_goodput_aws_as_coded": "training goodput (AWS, as coded)",
+    "infra_goodput_aws": "infrastructure goodput (AWS)",
+    "save_efficiency_aws": "save efficiency (AWS)",
+    "completed_fraction": "runs completed",
+    "censored_fraction": "runs stopped by a limit",
+}
+
+
+def label(metric: str) -> str:
+    """Return a metric's name for people."""
+    return LABELS.get(metric, metric)
+
+
+def value(metric: str, x: float | None) -> str:
+    """Return one value of a metric with its unit; `-` where there is none, `never` where it is infinite."""
+    if x is None or math.isnan(x):
+        return "-"
+    if math.isinf(x):
+        return "never"
+    if metric in PERCENT:
+        return f"{100 * x:.2f} %"
+    if metric.endswith("_s"):
+        return format_duration(x)
+    if metric.startswith("usd"):
+        sign = "-" if x < 0 else ""
+        return f"{sign}${abs(x):.2f}" if abs(x) < 1000 else f"{sign}${count(abs(x))}"
+    return count(x)
+
+
+def count(x: float) -> str:
+    """Return a number in at most nine characters: ``12.35``, ``12,346``, ``21.15M``."""
+    if abs(x) >= 1e6:
+        return f"{x / 1e6:,.4g}M" if abs(x) < 1e9 else f"{x / 1e9:,.4g}G"
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
+
+
+def difference(metric: str, x: float | None) -> str:
+    """Return a difference with its sign; of shares in points."""
+    if x is None or math.isnan(x):
+        return "-"
+    sign = "+" if x > 0 else ""
+    if metric in PERCENT:
+        return f"{sign}{100 * x:.2f} pt"
+    return f"{sign}{value(metric, x)}"
+
+
+def interval(metric: str, bounds: Interval | None, as_difference: bool = False) -> str:
+    """Return a 95 % interval; `-` where one run gives none."""
+    if bounds is None:
+        return "-"
+    write = difference if as_difference else value
+    low, high = (write(metric, bound) for bound in bounds)
+    unit = next((unit for unit in (" %", " pt") if low.endswith(unit) and high.endswith(unit)), "")
+    return f"{low.removesuffix(unit)} .. {high}"
+
+
+def percents(shares: Mapping[str, float]) -> dict[str, str]:
+    """Return shares of 1 in % with two decimals that sum to 100.00 (largest remainders)."""
+    cents = {name: 10_000.0 * share for name, share in shares.items()}
+    whole = {name: math.floor(cent) for name, cent in cents.items()}
+    left = round(sum(cents.values())) - sum(whole.values())
+    for name in sorted(cents, key=lambda n: whole[n] - cents[n])[: max(0, left)]:
+        whole[name] += 1
+    return {name: f"{count / 100:.2f}" for name, count in whole.items()}
+
+
+def bar(out: Console, share: float, width: int = 30) -> str:
+    """Return a bar for a share of 1, in blocks where the terminal knows them."""
+    block = "█" if out.encoding.lower().startswith("utf") else "#"
+    cells = round(share * width)
+    return block * cells if cells or share <= 0 else ("▏" if block == "█" else ".")
