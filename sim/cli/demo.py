@@ -76,7 +76,7 @@ def _paragraphs(out: Console) -> Callable[..., None]:
 def print_figures(out: Console, results: dict[str, Result]) -> bool:
     """Print predicted beside published; whether all are within their tolerances."""
     made = cli_out.table("run", ">published", ">model", ">95 % interval", ">off by", "label", "tolerance")
-    made.title = f"Predicted beside published ({REPLICATIONS} runs, seed {next(iter(results.values())).seed})"
+    made.title = f"Goodput as AWS defines it, predicted beside published ({REPLICATIONS} runs, seed {next(iter(results.values())).seed})"
     kept = True
     for name, result in results.items():
         for figure in figures(name):
@@ -85,7 +85,7 @@ def print_figures(out: Console, results: dict[str, Result]) -> bool:
             good = abs(off) <= figure.tolerance
             kept &= good
             made.add_row(
-                f"{name.removeprefix('aws-eks-nvrx-')}, {cli_text.label(figure.metric).removesuffix(' (AWS)')}",
+                f"{name.removeprefix('aws-eks-nvrx-')}, {cli_text.label(figure.metric).removesuffix(' goodput (AWS)')}",
                 cli_text.value(figure.metric, figure.value),
                 cli_text.value(figure.metric, metric.mean),
                 cli_text.interval(figure.metric, metric.ci95),

@@ -27,7 +27,7 @@ IN_JOB: Final[dict[str, InJobDefaults]] = {
     # rendezvous: one poll of 1 s [docs]; 0.7.0 adds a last call of 1 s.
     # memory reclaim: 0.6+ polls every 2 s for up to 50 s; one poll is taken as the usual case (inferred).
     "0.4.1": InJobDefaults(0.1, 2700.0, 3600.0, 30.0, 0.0, 0.0, 1.0, 0),
-    "0.6.0": InJobDefaults(0.3, math.inf, math.inf, 15.0, 2.0, 50.0, 1.0, 3),
+    "0.6.0": InJobDefaults(0.3, math.inf, math.inf, 15.0, 2.0, 50.0, 1.0, 2),
     "0.7.0": InJobDefaults(0.3, math.inf, math.inf, 15.0, 2.0, 50.0, 2.0, 3),
 }
 
