@@ -15,7 +15,7 @@ STEP0 = -1  # no checkpoint: the run begins again at its first step
 
 
 class Checkpoints(NamedTuple):
-    """Durable checkpoints of one run, fewest steps first; `count[0]` of the `places` are in use."""
+    """Durable checkpoints of one run, oldest first; `count[0]` of the `places` are in use."""
 
     step: Any  # [places] done steps they hold
     begun: Any  # [places] when their save began [s]
@@ -47,8 +47,7 @@ def next_save(p: Any, done: float, total: float) -> float:
 def add_durable(ck: Checkpoints, p: Any, step: float, begun: float) -> None:
     """Record a checkpoint that has just become durable; beyond `keep` the oldest goes.
 
-    It may be older than others where a write survived a fault. The newest usable one never goes: what is not
-    published yet cannot take its place.
+    The newest usable one never goes: what is not published yet cannot take its place.
     """
     n = int(ck.count[0])
     if n == places(p):
@@ -60,15 +59,9 @@ def add_durable(ck: Checkpoints, p: Any, step: float, begun: float) -> None:
             ck.begun[i] = ck.begun[i + 1]
             ck.usable[i] = ck.usable[i + 1]
         n -= 1
-    at = n
-    while at > 0 and ck.step[at - 1] > step:
-        ck.step[at] = ck.step[at - 1]
-        ck.begun[at] = ck.begun[at - 1]
-        ck.usable[at] = ck.usable[at - 1]
-        at -= 1
-    ck.step[at] = step
-    ck.begun[at] = begun
-    ck.usable[at] = 0 if p.publish_next else 1
+    ck.step[n] = step
+    ck.begun[n] = begun
+    ck.usable[n] = 0 if p.publish_next else 1
     ck.count[0] = n + 1
 
 

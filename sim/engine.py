@@ -309,6 +309,9 @@ class Job:
         after, until = base.advance(inc, self.p, event, now, *self.story.key)
         if phase == codes.ABORT:
             self.saves.drop_held()
+        loaded = (codes.CHECKPOINT_LOAD, codes.WARMUP)
+        if phase not in loaded and (after in loaded or after == codes.RESUMED):
+            self.saves.choose()
         self._phase_end()
         if phase == codes.DETECT:
             noticed = detector == codes.BY_CHECK

@@ -40,7 +40,7 @@ def filled(text: str) -> str:
         if command in MADE_BY_HAND:
             return block[0]
         marks = (f"<!-- output of {command}: {mark} -->" for mark in ("begin", "end"))
-        return "\n```\n{}\n```\n".format(output_of(command)).join(marks)
+        return f"\n```\n{output_of(command)}\n```\n".join(marks)
 
     return BLOCK.sub(fill, text)
 

@@ -76,7 +76,8 @@ def _paragraphs(out: Console) -> Callable[..., None]:
 def print_figures(out: Console, results: dict[str, Result]) -> bool:
     """Print predicted beside published; whether all are within their tolerances."""
     made = cli_out.table("run", ">published", ">model", ">95 % interval", ">off by", "label", "tolerance")
-    made.title = f"Goodput as AWS defines it, predicted beside published ({REPLICATIONS} runs, seed {next(iter(results.values())).seed})"
+    seed = next(iter(results.values())).seed
+    made.title = f"Goodput as AWS defines it, predicted beside published ({REPLICATIONS} runs, seed {seed})"
     kept = True
     for name, result in results.items():
         for figure in figures(name):

@@ -57,11 +57,17 @@ class Saves:
             return min([done] + [f.done for f in self.corruptions if f.since == tainted])
         return min(done, checkpoint.kept_step(self.durable, tainted))
 
+    def choose(self) -> None:
+        """Settle what a restart loads: a write that is still in flight now comes too late, and is given up.
+
+        The restarted job will save the same steps again, in the same place.
+        """
+        for write in list(self.in_flight):
+            self._lose(write, "superseded")
+
     def restore(self, done: float) -> float:
         """Go back from `done` steps to the newest checkpoint that holds; the done steps in it."""
         tainted = self.tainted_since()
-        for write in [w for w in self.in_flight if w.begun >= tainted]:  # a fault it survived, but not this
-            self._lose(write)
         if self.p.mode == codes.IDEAL:  # a checkpoint exists at every instant, so also at the corruption's
             step, begun = self.kept(done), min(tainted, self.loop_stopped_s)
         else:
@@ -189,12 +195,12 @@ class Saves:
         self.durable_count += 1
         self.story.emit("save_durable", id=write.id, step=whole(write.step), tier="global")
 
-    def _lose(self, write: Write) -> None:
+    def _lose(self, write: Write, reason: str = "fault") -> None:
         process = write.process
         if process is not None and process.is_alive and process is not self.story.env.active_process:
             process.interrupt()
         self._forget(write)
-        fields: dict[str, Any] = {"step": whole(write.step), "tier": "global", "reason": "fault"}
+        fields: dict[str, Any] = {"step": whole(write.step), "tier": "global", "reason": reason}
         self.story.emit("save_failed", id=write.id, **fields)
 
     def _forget(self, write: Write) -> None:
