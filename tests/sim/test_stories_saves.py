@@ -257,6 +257,22 @@ def test_a_write_that_survives_the_fault_is_what_the_restart_loads():
     assert sync.after("save 1 durable")[-1] == "10 completed 5"
 
 
+def test_a_write_that_survives_but_ends_after_the_load_has_begun_is_given_up():
+    late = {"write_time": 9, "write_survives": ["exception"]}
+    told = tell(ASYNC, {"checkpoint": late, "limits": {"max_wall": 12}}, classes(every(7)))
+    assert told.after("fault 1") == [
+        "7 fault 1 exception",
+        "8 fault 1 noticed by fixed",
+        "8 fixed 1 begins",
+        "10 save 1 lost",  # due at 14
+        "10 process_start 2",
+        "10 fixed 1 resumed",
+        "10 resumed 0",
+        "12 steps 1-2",
+        "12 censored at 2, kept 0: limits.max_wall reached",
+    ]
+
+
 def test_a_write_that_survives_other_symptoms_is_lost():
     short = {"workload": {"steps": 6}, "checkpoint": {"write_survives": ["hang"], "final_save": False}}
     assert "6 save 1 lost" in tell(ASYNC, short, classes(every(6))).lines
