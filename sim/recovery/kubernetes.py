@@ -3,8 +3,8 @@
 Nothing here says how long an incident lasts; it follows from what each pod does:
 
 - A container that ends is started again by its kubelet: at once the first time, then after 10 s doubling to a cap,
-  until it has run cleanly for a while [kubernetes docs, pod lifecycle, "CrashLoopBackOff"]. With restartPolicy Never the Job
-  controller makes a new pod after a back-off of its own [job controller]. Restarts sum up to backoffLimit [job docs].
+  until it has run cleanly for a while [kubernetes docs, pod lifecycle]. With restartPolicy Never the Job controller
+  makes a new pod after a back-off of its own [job controller]. Restarts sum up to backoffLimit [job docs].
 - The survivors of a fault hang in a collective until the NCCL watchdog ends them.
 - The container's script sleeps, then asks DNS for node 0, whose name exists only while its pod is ready.
 - Pod 0 hosts the rendezvous (static torchrun). Its agent waits for all others. A pod that comes back while pod 0 still
