@@ -41,6 +41,7 @@ DETECT, ABORT, BACKOFF, RENDEZVOUS, PROCESS_START, INIT, CHECKPOINT_LOAD, WARMUP
 RESUMED: Final = 9
 FAILED: Final = 10
 ESCALATE: Final = 11  # a stage's answer: this layer gives up
+PODS: Final = 12  # the pods have taken over; kubernetes.advance_pods leads them
 
 # What can happen to an incident.
 ON_FAULT, ON_TIMER, ON_NODES = range(3)
@@ -64,9 +65,10 @@ REASONS: Final = (
     "the restart attempt failed",
     "start-up outlasted the initial heartbeat timeout",
     "no spare for a lost node",
+    "the Job failed: its restarts reached backoffLimit",
 )
 NO_REASON, NOT_CONTAINED, BUDGET, NO_PROGRESS, OUT_OF_NODES = range(5)
-UNHEALTHY, UNSUCCESSFUL, TOO_SLOW, NO_SPARE = range(5, 9)
+UNHEALTHY, UNSUCCESSFUL, TOO_SLOW, NO_SPARE, BACKOFF_LIMIT = range(5, 10)
 
 NODE_STATES: Final = ("working", "hot", "cold", "repair", "retired")
 WORKING, HOT, COLD, IN_REPAIR, GONE = range(5)

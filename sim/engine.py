@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from sim import checkpoint, codes, params
+from sim.driver.pods import PodRestarts
 from sim.driver.pool import Pool
 from sim.driver.saves import Saves
 from sim.driver.story import LIMIT, Fault, RunTooLong, Story, Wait, whole
@@ -54,6 +55,9 @@ class Job:
         self.strikes = Strikes(story, class_names)
         self.strikes.done_now = self.done_now
         self.pool = Pool(story, self.strikes.sources, self.strikes.rates)
+        self.pods = PodRestarts(self)
+        self.latest: Fault  # the fault that struck last
+        self.latest_handled = False  # a layer has already tried to absorb it
         self.inc: list[float] = [0.0] * state.SIZE
         state.clear(self.inc)
         self.done = 0.0  # steps of the state in memory
@@ -133,7 +137,11 @@ class Job:
         counts as a fault.
         """
         p, story = self.p, self.story
-        rows = [(codes.PROCESS_START, params.PROCESS_START), (codes.INIT, params.INIT), (codes.WARMUP, params.WARMUP)]
+        rows = [
+            (codes.PROCESS_START, params.PROCESS_START),
+            (codes.INIT, params.INIT),
+            (codes.WARMUP, params.WARMUP),
+        ]
         deadline = story.env.now + p.initial_heartbeat_s
         for phase, row in rows:
             lasts = draw(p, row, *story.key, 0, 0)
@@ -175,7 +183,10 @@ class Job:
             if signal is None and scheduled and self.done >= p.scheduled_step[self.next_scheduled]:
                 self._flush_range()
                 step = p.scheduled_step[self.next_scheduled]
-                while self.next_scheduled < len(p.scheduled_step) and p.scheduled_step[self.next_scheduled] <= step:
+                while (
+                    self.next_scheduled < len(p.scheduled_step)
+                    and p.scheduled_step[self.next_scheduled] <= step
+                ):
                     self.joining.append(self.strikes.scheduled(self.next_scheduled))
                     self.next_scheduled += 1
                 signal = self.joining.pop(0)
@@ -243,6 +254,12 @@ class Job:
         while phase != codes.RESUMED:
             if phase == codes.FAILED:
                 return "failed"
+            if phase == codes.PODS:
+                signal = yield from self.pods.lead(self.latest, whole_job=self.latest_handled)
+                if signal is None:
+                    base.pods_resumed(self.inc)
+                    self._resume()
+                return signal
             if phase == codes.NODE_WAIT and not self.pool.can_fill():
                 self.inc[state.REASON] = codes.OUT_OF_NODES
                 self._phase_end(cut=True)
@@ -271,6 +288,7 @@ class Job:
     def _hit(self, fault: Fault) -> tuple[int, float]:
         """Take a fault's consequences (lost writes, lost nodes); the incident's next phase and its end."""
         p, inc = self.p, self.inc
+        self.latest, self.latest_handled = fault, False
         self.strikes.set_running(False)
         if fault.noticed:
             self.story.emit("detected", fault=fault.id, by=codes.DETECTORS[codes.BY_CHECK])
@@ -307,6 +325,7 @@ class Job:
         layer, attempt, detector = int(inc[state.LAYER]), inc[state.ATTEMPT], int(inc[state.DETECTOR])
         self._observe()
         after, until = base.advance(inc, self.p, event, now, *self.story.key)
+        self.latest_handled = True  # a layer has tried; who comes next starts from the end of all processes
         if phase == codes.ABORT:
             self.saves.drop_held()
         loaded = (codes.CHECKPOINT_LOAD, codes.WARMUP)
@@ -321,14 +340,14 @@ class Job:
             self.handed_over = False
             if inc[state.ATTEMPT] > attempt:  # not if it found no progress and did not even try
                 self._layer_begin(layer)
-        if after == codes.DETECT:  # the layer gave up, or start-up took too long
+        if after == codes.DETECT or after == codes.PODS:  # the layer gave up, or start-up took too long
             if inc[state.ATTEMPT] > attempt or phase != codes.DETECT:
                 taken_over = inc[state.LAYER] not in (layer, codes.NO_LAYER)
                 reason = codes.REASONS[int(inc[state.GAVE_UP])]
                 self._layer_end("escalated" if taken_over else "failed", reason, layer)
             self.handed_over = True
             self._drop_sick()
-            if until > now:
+            if after == codes.DETECT and until > now:
                 self._phase_begin(codes.DETECT, int(inc[state.LAYER]))
         elif after < codes.RESUMED:
             if after == codes.NODE_WAIT:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sim.accounts.accountant import BASE_CATEGORIES, Accountant
-from sim.accounts.event_kinds import Event, EventError, is_number, misfits
+from sim.accounts.event_kinds import Event, EventError, is_number, misfits, of_one_pod
 from sim.accounts.incidents import FaultRef, Incident
 from sim.accounts.reduce import is_multi_rank, one_timeline
 
@@ -121,6 +121,8 @@ def _account(events: Iterable[Event]) -> RunLedger:
     if is_multi_rank(log):
         log = one_timeline(log)
     run_start = next((event for event in log if event["kind"] == "run_start"), {})
+    if run_start.get("source") == "simulated":
+        log = [event for event in log if not of_one_pod(event)]
     nominal_step_s: float | None = run_start.get("nominal_step_s")
     if nominal_step_s is None or not is_number(nominal_step_s) or nominal_step_s <= 0.0:
         nominal_step_s = _charge(log, run_start, None).executions.median_step_s()

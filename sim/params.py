@@ -36,8 +36,13 @@ if TYPE_CHECKING:
     RENDEZVOUS_ROW,
     PROVISION,
     STEP,
-) = range(18)
-FIRST_CLASS_ROW: Final = 18
+    LAUNCHER_EXIT,
+    START_DELAY_0,
+    START_DELAY_OTHERS,
+    AGENT_START,
+    IN_PLACE_RESTART,
+) = range(23)
+FIRST_CLASS_ROW: Final = 23
 LIFE, CLASS_DETECT, SLOW_FOR, AGE = range(4)
 
 # Streams of things that happen with a probability or spread evenly over a poll interval.
@@ -133,6 +138,17 @@ class Params(NamedTuple):
     max_in_job: float
     max_no_progress: float
     max_replacements: float
+    never_restart: bool  # kubernetes: restartPolicy Never
+    backoff_limit: int
+    backoff_initial_s: float
+    backoff_cap_s: float
+    backoff_reset_s: float
+    dns_tries: int  # 0 = the container's script does not ask
+    dns_every_s: float
+    store_s: float
+    join_s: float
+    node_loss_s: float  # from the loss of a node to the eviction of its pod; inf = never
+    in_place: bool
     has_human: bool
     max_wall_s: float
 
@@ -192,7 +208,7 @@ def _stream(name: str) -> int:
 def compile_scenario(s: Scenario) -> Params:
     """Turn a scenario into the numbers that the rules read (plain lists; `as_arrays` for numba)."""
     r, cl, ck, w = s.recovery, s.cluster, s.checkpoint, s.workload
-    ip, ij = r.in_process, r.in_job
+    ip, ij, k = r.in_process, r.in_job, r.kubernetes
     d = defaults.IN_JOB[r.nvrx]
     table = _Table()
     for path, law in (
@@ -217,6 +233,11 @@ def compile_scenario(s: Scenario) -> Params:
         ("recovery.in_job.rendezvous", d.rendezvous_s if ij.rendezvous is None else ij.rendezvous),
         ("recovery.node_replacement.provision", r.node_replacement.provision),
         ("workload.step_time", w.step_time),
+        ("recovery.kubernetes.launcher_exit", k.launcher_exit),
+        ("recovery.kubernetes.start_delay.node0", k.start_delay.node0),
+        ("recovery.kubernetes.start_delay.others", k.start_delay.others),
+        ("recovery.kubernetes.agent_start", k.agent_start),
+        ("recovery.kubernetes.in_place_restart", k.in_place_restart),
     ):
         table.add(path, law)
     assert len(table.rows) == FIRST_CLASS_ROW
@@ -311,6 +332,17 @@ def compile_scenario(s: Scenario) -> Params:
         max_in_job=count(ij.max_restarts),
         max_no_progress=count(ij.max_no_progress_cycles, float(d.max_no_progress_cycles)) or math.inf,
         max_replacements=count(r.node_replacement.max_restarts),
+        never_restart=k.restart_policy == "Never",
+        backoff_limit=k.backoff_limit,
+        backoff_initial_s=k.backoff_initial_s(),
+        backoff_cap_s=k.backoff_cap_s(),
+        backoff_reset_s=k.backoff.reset,
+        dns_tries=0 if k.dns is None else k.dns.tries,
+        dns_every_s=0.0 if k.dns is None else k.dns.every,
+        store_s=k.store_timeout,
+        join_s=k.join_timeout,
+        node_loss_s=math.inf if k.pod_failure_policy else k.grace_s() + k.toleration,
+        in_place=k.in_place,
         has_human=r.human_response is not None,
         max_wall_s=s.max_wall_s(),
     )

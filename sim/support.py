@@ -34,8 +34,8 @@ def _blocks(s: Scenario) -> Iterator[Problem]:
     if ck.load_failure > 0.0:
         yield Problem("checkpoint.load_failure", f"{NOT_YET}; leave it at 0 {shown(ck.load_failure)}")
     for layer in s.recovery.layers:
-        if layer in ("kubernetes", "slurm"):
-            now = "now: in_process, in_job, node_replacement, fixed"
+        if layer == "slurm":
+            now = "now: in_process, in_job, kubernetes, node_replacement, fixed"
             yield Problem("recovery.layers", f"layer {layer} is {NOT_YET}; {now} {shown(layer)}")
     for name in ("lemons", "retire", "preemption", "maintenance"):
         if getattr(cl, name) is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sim.accounts.event_kinds import KINDS, LATENT_SYMPTOMS, Event, field_problems, is_number
+from sim.accounts.event_kinds import KINDS, LATENT_SYMPTOMS, Event, field_problems, is_number, of_one_pod
 
 _POOLS = ("working", "hot", "cold", "repair", "retired")
 
@@ -36,7 +36,7 @@ def validate(events: Sequence[Event], limit: int = 100) -> list[str]:
     if not starts:
         found.add("no run_start")
     elif starts[0]["source"] == "simulated" and not found.texts:
-        _Story(found).tell(sound)
+        _Story(found).tell([(place, event) for place, event in sound if not of_one_pod(event)])
     return found.texts
 
 

@@ -190,3 +190,8 @@ def field_problems(event: Event) -> list[str]:
         if choices and value is not None and value not in choices:
             problems.append(f"{key}: must be one of {', '.join(choices)} (got {value!r})")
     return problems
+
+
+def of_one_pod(event: Event) -> bool:
+    """Tell whether a record of a simulated log is one pod's own phase, beside the job's timeline (rank null)."""
+    return event["kind"] in ("phase_begin", "phase_end") and event.get("rank") is not None

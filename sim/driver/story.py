@@ -33,6 +33,7 @@ class Fault:
     name: str
     node: int | None  # where it struck
     nodes: list[int]  # all struck nodes of the working set; empty = the job as a whole
+    slots: list[int]  # their places in the job
     rank: int | None
     takes_node: bool
     repair: bool

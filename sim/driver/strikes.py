@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import simpy
 
@@ -90,6 +91,7 @@ class Strikes:
         """Return fault `i` of the schedule, as it strikes the job."""
         p, nodes = self.p, self.pool.nodes
         rank, scope, symptom = p.scheduled_rank[i], p.scheduled_scope[i], p.scheduled_symptom[i]
+        slots = self._slots_in_scope(scope, rank // p.gpus_per_node)
         fault = Fault(
             id=self._id(),
             symptom=symptom,
@@ -98,7 +100,8 @@ class Strikes:
             fault_class=-1,
             name="scheduled",
             node=None if scope == codes.JOB else nodes.node[rank // p.gpus_per_node],
-            nodes=[nodes.node[s] for s in self._slots_in_scope(scope, rank // p.gpus_per_node)],
+            nodes=[nodes.node[s] for s in slots],
+            slots=slots,
             rank=rank,
             takes_node=cluster.takes_node(p, symptom, p.scheduled_repair[i]),
             repair=p.scheduled_repair[i],
@@ -120,6 +123,7 @@ class Strikes:
             name="initial_heartbeat_timeout",
             node=None,
             nodes=[],
+            slots=[],
             rank=None,
             takes_node=False,
             repair=False,
@@ -144,19 +148,20 @@ class Strikes:
 
     def log_fault(self, fault: Fault, idle: bool = False) -> None:
         """Write the fault's record."""
-        self.story.emit(
-            "fault",
-            **{
-                "id": fault.id,
-                "class": fault.name,
-                "symptom": codes.SYMPTOMS[fault.symptom],
-                "scope": codes.SCOPES[fault.scope],
-                "rank": fault.rank,
-                "node": fault.node,
-                "step": whole(self.done_now()),
-                "idle": idle,
-            },
-        )
+        self.story.emit("fault", **self.record(fault, idle))
+
+    def record(self, fault: Fault, idle: bool = False) -> dict[str, Any]:
+        """Return the fields of a fault's record."""
+        return {
+            "id": fault.id,
+            "class": fault.name,
+            "symptom": codes.SYMPTOMS[fault.symptom],
+            "scope": codes.SCOPES[fault.scope],
+            "rank": fault.rank,
+            "node": fault.node,
+            "step": whole(self.done_now()),
+            "idle": idle,
+        }
 
     def _id(self) -> int:
         self._ids += 1
@@ -184,7 +189,9 @@ class Strikes:
         shared = per == codes.JOB or per == codes.RACK
         idle = node != cluster.NOBODY and nodes.state[node] == codes.HOT
         struck = [n for n in (nodes.node[s] for s in slots) if n != cluster.NOBODY]
-        if not idle and not struck and scope != codes.JOB:  # its nodes are all out: there is nothing to strike
+        if (
+            not idle and not struck and scope != codes.JOB
+        ):  # its nodes are all out: there is nothing to strike
             failures.renew(src, p, source, unit, *self.story.key)
             return
         takes_node = cluster.takes_node(p, symptom, p.class_repair[c])
@@ -206,6 +213,7 @@ class Strikes:
             name=self.names[c],
             node=node if node != cluster.NOBODY and (idle or scope != codes.JOB) else None,
             nodes=struck,
+            slots=[s for s in slots if nodes.node[s] != cluster.NOBODY],
             rank=rank,
             takes_node=takes_node,
             repair=p.class_repair[c],

@@ -30,6 +30,7 @@ from sim.codes import (
     HANG,
     IN_JOB,
     IN_PROCESS,
+    KUBERNETES,
     NO_LAYER,
     NO_PROGRESS,
     NO_REASON,
@@ -37,6 +38,7 @@ from sim.codes import (
     NODE_REPLACEMENT,
     NOT_CONTAINED,
     ON_FAULT,
+    PODS,
     PROCESS_EXIT,
     RESUMED,
     SILENT_CORRUPTION,
@@ -82,7 +84,7 @@ from sim.sampling import draw
 
 @rule
 def _contains(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, node_needed: bool) -> bool:
-    if layer == FIXED:
+    if layer == FIXED or layer == KUBERNETES:
         return True
     if layer == IN_PROCESS:
         return in_process.contains(inc, p, symptom, gil_held, node_needed)
@@ -203,7 +205,7 @@ def _renew_budgets(inc: Any, layer: int) -> None:
         return
     inc[USED_IN_PROCESS] = 0.0
     inc[USED_RESERVE] = 0.0
-    if layer == FIXED:
+    if layer == FIXED or layer == KUBERNETES:
         inc[USED_IN_JOB] = 0.0
         inc[USED_REPLACEMENT] = 0.0
         inc[NO_PROGRESS_CYCLES] = 0.0
@@ -299,6 +301,8 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
     layer = NO_LAYER
     if not (unseen and inc[LAYER] == NO_LAYER):  # else the job is lost already and only does not know it yet
         layer = _choose(inc, p, int(inc[LAYER]), symptom, gil_held, node_needed)
+    if layer == KUBERNETES:
+        return _to_pods(inc, now)
     by = now
     detector = inc[DETECTOR]
     inc[DETECTOR] = BY_CHECK
@@ -315,6 +319,22 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
     if layer == NODE_REPLACEMENT and inc[SUSPECT] > 0.0:
         _drop_suspect(inc)
     return DETECT, inc[UNTIL]
+
+
+@rule
+def _to_pods(inc: Any, now: float) -> tuple[int, float]:
+    """Leave the incident to the pods: each notices, ends and starts again by its own clock (kubernetes.py)."""
+    inc[PHASE] = PODS
+    inc[LAYER] = KUBERNETES
+    inc[UNTIL] = now
+    return PODS, now
+
+
+@rule
+def pods_resumed(inc: Any) -> None:
+    """Close an incident that the pods have led to its end: all their processes are new."""
+    _renew_budgets(inc, KUBERNETES)
+    inc[PHASE] = RESUMED
 
 
 @rule
@@ -338,6 +358,8 @@ def _hand_over(inc: Any, p: Any, layer: int, now: float, seed: int, replication:
     inc[LAYER] = _choose(inc, p, layer + 1, PROCESS_EXIT, False, inc[NODE_NEEDED] > 0.0)
     if inc[LAYER] == NODE_REPLACEMENT and inc[SUSPECT] > 0.0:
         _drop_suspect(inc)
+    if inc[LAYER] == KUBERNETES:
+        return _to_pods(inc, now)
     if inc[LAYER] == NO_LAYER and inc[REASON] == NOT_CONTAINED:
         inc[REASON] = inc[GAVE_UP]
     inc[UNTIL] = now + _detection_s(inc, p, int(inc[LAYER]), PROCESS_EXIT, False, seed, replication)
