@@ -370,10 +370,13 @@ class Accountant:
             # Loop time after the last step: slow-down of a finished job, an unfinished step of a cut one.
             self._add("slowdown" if completed else "rework", self._loose_s, self._loose_gpu)
         kept = self.done
-        if not completed and not self.ideal:
+        if not completed:
             told = self.job_end.get("kept_step")
-            kept = min(self.done, self.checkpoints.newest(self.start_step) if told is None else told)
-            self._roll_back(kept)
+            if told is None:
+                told = self.done if self.ideal else self.checkpoints.newest(self.start_step)
+            kept = min(self.done, told)
+            if not self.ideal or kept < self.done:
+                self._roll_back(kept)
         reach = self.executions.end(kept) if self.ideal and not completed else kept
         self.kept_steps = float(reach - self.start_step)
         if self._incident is not None:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies of small scenarios that the engine can run: every mode, layer, law, scope and symptom it has."""
+"""Hypothesis strategies of small scenarios that the engine can run: every mode, layer, law, scope, symptom."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ LIVES = st.sampled_from(
 
 
 @st.composite
-def fault_classes(draw: st.DrawFn, useful_s: float, units: dict[str, int], repair: bool) -> list[dict[str, Any]]:
+def fault_classes(
+    draw: st.DrawFn, useful_s: float, units: dict[str, int], repair: bool
+) -> list[dict[str, Any]]:
     """Return up to three classes that together strike the job about as often as `useful_s` allows."""
     found = []
     for i in range(draw(st.integers(0, 3))):
@@ -185,7 +187,9 @@ def mappings(draw: st.DrawFn, modes: tuple[str, ...] = ("none", "ideal", "sync",
         "name": "small",
         "cluster": cluster,
         "workload": {
-            "step_time": draw(st.sampled_from([step_s, step_s, {"lognormal": {"median": step_s, "mean": 1.25 * step_s}}])),
+            "step_time": draw(
+                st.sampled_from([step_s, step_s, {"lognormal": {"median": step_s, "mean": 1.25 * step_s}}])
+            ),
             "steps": steps,
             "process_start": draw(law(0, 8)),
             "init": draw(law(0, 4)),

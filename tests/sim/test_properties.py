@@ -1,7 +1,6 @@
 """What holds of every run: properties over small scenarios of all modes, layers, laws, scopes and symptoms."""
 
 import copy
-import math
 
 import pytest
 from hypothesis import assume, given, settings
@@ -21,7 +20,9 @@ SAVING = ("sync", "async")
 
 def without_names(log):
     """Return a log without the label of its run, which holds the scenario's name and the replication."""
-    return [{key: value for key, value in event.items() if key not in ("run", "replication")} for event in log]
+    return [
+        {key: value for key, value in event.items() if key not in ("run", "replication")} for event in log
+    ]
 
 
 # --- every run
@@ -195,7 +196,12 @@ def test_without_faults_an_async_job_waits_only_for_a_busy_writer(steps, interva
         {
             "cluster": {"nodes": 2},
             "workload": {"step_time": 1, "steps": steps},
-            "checkpoint": {"mode": "async", "interval": f"{interval} steps", "write_time": write, "stall_time": stall},
+            "checkpoint": {
+                "mode": "async",
+                "interval": f"{interval} steps",
+                "write_time": write,
+                "stall_time": stall,
+            },
             "limits": {"max_wall": "1d"},
         }
     )
@@ -224,7 +230,12 @@ def test_all_times_scaled_scale_the_wall_time(mapping, seed, factor):
     mapping["recovery"]["launcher"] = "ft_launcher"
     mapping["recovery"]["in_job"] |= {"monitor_interval": 0.5, "stop_timeout": 4, "memory_reclaim": 0.5}
     mapping["recovery"]["in_job"] |= {"heartbeat_timeout": "off"}
-    mapping["recovery"]["in_process"] |= {"termination_grace": 1, "heartbeat_timeout": 5, "barrier": 1, "unwind": 1}
+    mapping["recovery"]["in_process"] |= {
+        "termination_grace": 1,
+        "heartbeat_timeout": 5,
+        "barrier": 1,
+        "unwind": 1,
+    }
     layers = mapping["recovery"]["layers"]
     if "in_job" not in layers and layers != ["fixed"]:
         layers.insert(1 if layers[0] == "in_process" else 0, "in_job")
@@ -244,9 +255,25 @@ def test_all_times_scaled_scale_the_wall_time(mapping, seed, factor):
         stage["time"] = scaled(stage["time"], factor)
     recovery = big["recovery"]
     times = {"nccl_timeout", "human_response", "detect", "restart", "provision", "abort", "barrier", "unwind"}
-    times |= {"soft_timeout", "hard_timeout", "heartbeat_timeout", "monitor_interval", "last_call_wait", "stop"}
-    times |= {"termination_grace", "initial_heartbeat_timeout", "stop_timeout", "memory_reclaim", "rendezvous"}
-    for block in (recovery, *(recovery[name] for name in ("fixed", "in_process", "in_job", "node_replacement"))):
+    times |= {
+        "soft_timeout",
+        "hard_timeout",
+        "heartbeat_timeout",
+        "monitor_interval",
+        "last_call_wait",
+        "stop",
+    }
+    times |= {
+        "termination_grace",
+        "initial_heartbeat_timeout",
+        "stop_timeout",
+        "memory_reclaim",
+        "rendezvous",
+    }
+    for block in (
+        recovery,
+        *(recovery[name] for name in ("fixed", "in_process", "in_job", "node_replacement")),
+    ):
         for key in times & block.keys():
             block[key] = scaled(block[key], factor)
     big["limits"] = {"max_wall": mapping["limits"]["max_wall"] * factor}

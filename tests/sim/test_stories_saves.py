@@ -652,6 +652,19 @@ def test_silent_corruption_that_a_restart_has_loaded_is_noticed_later():
     ]
 
 
+def test_a_job_that_fails_keeps_nothing_from_after_a_corruption_that_was_noticed():
+    """The only layer has no budget left when the notice comes."""
+    settings = recovery("in_process", in_process={"max_restarts": 0})
+    saved = tell(classes(corruption(9, 2)), settings)
+    assert saved.lines[-1] == "11 failed at 8, kept 4: restart budget (max_restarts) exhausted"
+    late = tell(classes(corruption(3.5, 3)), settings)
+    assert late.lines[-1] == "6.5 failed at 4, kept 0: restart budget (max_restarts) exhausted"
+    assert late.ledger.kept_steps == 0
+    every_instant = tell(IDEAL, classes(corruption(3.5, 3)), settings)
+    assert every_instant.lines[-1] == "6.5 failed at 6, kept 3: restart budget (max_restarts) exhausted"
+    assert every_instant.seconds == {"productive": 3, "rework": 3.5}
+
+
 def test_silent_corruption_when_every_instant_is_saved_rolls_back_to_its_own():
     told = tell(IDEAL, classes(corruption(3.5, 2)), {"limits": {"max_wall": 8}})
     assert told.lines == [
