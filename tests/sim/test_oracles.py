@@ -18,7 +18,7 @@ from sim.study import Study
 FALSE_ALARM = 1e-6
 MISS = 3.09  # normal quantile of 0.999
 RUNS = 100
-EVENTS = 200_000  # of one case, all runs together
+EVENTS = 180_000  # of one case, all runs together
 MTBF_S = 10_000.0
 
 # C/M from 0.001 to 0.5, R/M from 0 to 1
@@ -128,7 +128,7 @@ def test_goodput_is_the_exact_renewal_value(c, r, seed):
     )
     assert abs(found.z(exact_s)) < bound()
     assert abs(found.faults_off) < bound()
-    assert found.seen < 0.02  # power
+    assert found.seen < 0.025  # power
 
 
 @pytest.mark.parametrize(("c", "r"), [case for case in GRID if case[1] >= 0.5])

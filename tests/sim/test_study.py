@@ -75,7 +75,7 @@ def test_auto_stops_at_twenty_runs_where_nothing_is_random():
 
 
 def test_auto_doubles_until_goodput_is_known_well_enough():
-    result = simulate(small("workload.steps=200000"), replications="auto")
+    result = simulate(small("workload.steps=100000"), replications="auto")
     low, high = result.metrics["goodput"].ci95
     assert high - low <= 2 * study.HALF_WIDTH
     assert result.replications % 20 == 0 and result.replications > 20
