@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sim.accounts.event_kinds import Event, of_one_pod
 from sim.accounts.reduce import is_multi_rank, one_timeline
-from sim.timeline.story import Tale
+from sim.timeline.story import Tale, start_of
 from sim.timeline.teller import Teller
 
 __all__ = ["job_log", "tell"]
@@ -29,8 +29,7 @@ def tell(events: Sequence[Event]) -> Tale:
     """Fold an event log into its chapters."""
     log = job_log(events)
     run_start = next((event for event in log if event["kind"] == "run_start"), {})
-    first = log[0] if log else {"t": 0.0}
-    teller = Teller(run_start, run_start.get("t", first["t"] - first.get("dur_s", 0.0)))
+    teller = Teller(run_start, start_of(log))
     for event in log:
         teller.hear(event)
     teller.finish(log[-1]["t"] if log else teller.zero)

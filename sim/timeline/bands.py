@@ -13,6 +13,7 @@ from sim.accounts.accountant import Accountant
 from sim.accounts.books import Execution
 from sim.accounts.event_kinds import Event
 from sim.ledger import RunLedger
+from sim.timeline.story import start_of
 
 _ROUNDING = 1e-12  # share of a piece below which a cut is rounding
 
@@ -54,10 +55,8 @@ def bands(log: Sequence[Event], ledger: RunLedger) -> list[Band]:
     if not log:
         return []
     run_start = next((event for event in log if event["kind"] == "run_start"), {})
-    first = log[0]
-    start_s = run_start.get("t", first["t"] - first.get("dur_s", 0.0))
     end_s = next((event["t"] for event in reversed(log) if event["kind"] == "run_end"), log[-1]["t"])
-    painter = Painter(run_start, start_s, ledger.nominal_step_s)
+    painter = Painter(run_start, start_of(log), ledger.nominal_step_s)
     painter.run(log)
     painter.close(end_s, run_start.get("steps"))
     return painter.picture()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sim.accounts.event_kinds import Event
@@ -139,3 +140,10 @@ class Tale:
         last = self.chapters[-1]
         assert isinstance(last, End)
         return last
+
+
+def start_of(log: Sequence[Event]) -> float:
+    """Return when a run began on the clock of its log [s]: at `run_start`, else at what the first event tells of."""
+    first: Event = log[0] if log else {"t": 0.0}
+    start = next((event for event in log if event["kind"] == "run_start"), None)
+    return float(start["t"] if start is not None else first["t"] - first.get("dur_s", 0.0))

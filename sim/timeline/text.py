@@ -34,7 +34,7 @@ def render(tale: Tale, width: int = 80, incidents: int | None = None) -> str:
     """Return the story in lines of at most `width` characters; only the first `incidents` of them in full."""
     width = max(width, MIN_WIDTH)
     days = tale.wall_s >= 86400
-    lines = [*_heading(tale, width), ""]
+    lines = [line for text in heading(tale) for line in textwrap.wrap(text, width)] + [""]
     shown, hidden = 0, 0
     for chapter in tale.chapters:
         if isinstance(chapter, IncidentStory):
@@ -61,18 +61,20 @@ def clock(t_s: float, days: bool = False) -> str:
     return f"{hours // 24}d {hours % 24:02}:{minutes:02}:{seconds:02}"
 
 
-def _heading(tale: Tale, width: int) -> list[str]:
+def heading(tale: Tale) -> tuple[str, str]:
+    """Return the run by name and key, and its size."""
     start = tale.run_start
     name, _, key = str(start.get("run") or "run").partition("/")
     if start.get("seed") is not None:
         key = f"seed {start['seed']}, replication {start.get('replication', 0)}"
-    nodes, gpus = start.get("nodes"), start.get("gpus_per_node")
-    parts = [f"{nodes} nodes x {gpus} GPUs"]
+    parts = []
+    if start.get("nodes") is not None:
+        parts.append(f"{start['nodes']} nodes x {start.get('gpus_per_node')} GPUs")
     if start.get("steps") is not None and start.get("nominal_step_s") is not None:
         parts.append(f"{start['steps']} steps of {format_duration(start['nominal_step_s'])}")
     if start.get("checkpoint_mode") is not None:
         parts.append(f"checkpoint mode {start['checkpoint_mode']}")
-    return [*textwrap.wrap(f"{name}, {key}" if key else name, width), *textwrap.wrap(", ".join(parts), width)]
+    return f"{name}, {key}" if key else name, ", ".join(parts)
 
 
 def _block(head: str, texts: list[str], width: int, days: bool) -> Iterator[str]:
@@ -88,13 +90,13 @@ def _block(head: str, texts: list[str], width: int, days: bool) -> Iterator[str]
 def _told(chapter: Chapter, tale: Tale, days: bool) -> tuple[float, list[str]]:
     match chapter:
         case Start():
-            return chapter.start_s, [f"start: {_phases(chapter.attempt.phases)}"]
+            return chapter.start_s, [f"start: {phases_text(chapter.attempt.phases)}"]
         case Stretch():
             return chapter.start_s, _stretch(chapter, days)
         case IncidentStory():
             return chapter.start_s, _incident(chapter)
         case End():
-            return chapter.t_s, [_end(chapter, tale)]
+            return chapter.t_s, [end_text(chapter, tale)]
 
 
 def _stretch(s: Stretch, days: bool) -> list[str]:
@@ -116,12 +118,12 @@ def _incident(story: IncidentStory) -> list[str]:
     for item in story.order:
         match item:
             case Struck():
-                texts.append(_fault(item))
+                texts.append(fault_text(item))
                 if item.noticed_after_s is not None:
                     by = f" by {item.noticed_by}" if item.noticed_by else ""
                     texts.append(f"noticed after {format_duration(item.noticed_after_s)}{by}")
             case Attempt():
-                texts.append(_attempt(item))
+                texts.append(attempt_text(item))
             case str():
                 texts.append(item)
     if story.end_s is not None:
@@ -139,7 +141,8 @@ def _lost(story: IncidentStory, what: str) -> str:
     return f"; {steps} ({format_duration(story.rework_s)}) {what}"
 
 
-def _fault(fault: Struck) -> str:
+def fault_text(fault: Struck) -> str:
+    """Return what struck whom."""
     where = [f"rank {fault.rank}"] if fault.rank is not None and fault.scope in ("rank", "gpu") else []
     if fault.node is not None:
         where.append(f"node {fault.node}")
@@ -151,20 +154,23 @@ def _fault(fault: Struck) -> str:
     return f"FAULT {fault.id}: {name}{fault.symptom}{on}{after}"
 
 
-def _attempt(attempt: Attempt) -> str:
-    text = f"{attempt.layer}, attempt {attempt.number}: {_phases(attempt.phases) or 'at once'}"
+def attempt_text(attempt: Attempt) -> str:
+    """Return an attempt with its phases, and how it ended unless the loop ran again."""
+    text = f"{attempt.layer}, attempt {attempt.number}: {phases_text(attempt.phases) or 'at once'}"
     if attempt.outcome in (None, "resumed"):
         return text
     reason = f" ({attempt.reason})" if attempt.reason else ""
     return f"{text}; {attempt.outcome}{reason}"
 
 
-def _phases(phases: list[Phase]) -> str:
+def phases_text(phases: list[Phase]) -> str:
+    """Return phases with their durations."""
     cut = {True: " (cut)", False: ""}
     return ", ".join(f"{phase.name} {format_duration(phase.dur_s)}{cut[phase.cut]}" for phase in phases)
 
 
-def _end(end: End, tale: Tale) -> str:
+def end_text(end: End, tale: Tale) -> str:
+    """Return how the run ended."""
     of = f" of {tale.run_start['steps']}" if tale.run_start.get("steps") is not None else ""
     text = f"{end.outcome.upper()} after {format_duration(end.t_s)} at step {end.step}{of}"
     if end.reason:
