@@ -237,6 +237,7 @@ class Job:
 
     def _resume(self) -> None:
         """Run the loop (again), from the newest checkpoint that holds."""
+        self.saves.choose()
         self.done = self.saves.restore(self.done)
         self._flush_range()
         self.strikes.set_running(True)

@@ -174,6 +174,7 @@ def as_arrays(p: Params) -> Params:
         if not isinstance(values, list):
             return values
         kind = np.bool_ if name in _BOOLEAN else np.float64 if name in _REAL else np.int64
+        assert kind is not np.int64 or all(type(value) is int for value in values), name
         made = np.array(values, dtype=kind)
         return made.reshape(len(values), 5) if name == "laws" else made
 
