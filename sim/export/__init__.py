@@ -1,6 +1,7 @@
-"""Export: recommended settings in the form that a framework reads.
+"""Export: checkpoint intervals and timeouts in the form that a framework reads.
 
-`FORMATS` is the register; a format is a function from `Settings` to the text of its file. Formats of frameworks whose
+`FORMATS` is the register. A format is a function from `Settings` to the text of its file and the warnings that hold
+for that framework; it raises `ScenarioError` where the framework would refuse what the scenario says. Frameworks whose
 turn has not come are known by name, so that asking for one says so.
 """
 
@@ -15,18 +16,33 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sim.export import ft_launcher as export_ft_launcher
-from sim.export.settings import Settings, settings_for
+from sim.export import (
+    composer,
+    config_map,
+    ft_launcher,
+    hf_trainer,
+    lightning,
+    maxtext,
+    megatron,
+    olmo_core,
+    torchtitan,
+)
+from sim.export.settings import Level, Settings, settings_for
+from sim.export.sheet import Sheet
 from sim.schema.fields import Problem, ScenarioError
 from sim.units import shown
+from sim.warn import Warning
 
 __all__ = [
     "FORMATS",
     "LATER",
+    "Exported",
     "Format",
+    "Level",
     "Settings",
     "as_json",
     "check_format",
+    "exported",
     "render",
     "settings_for",
     "write",
@@ -34,11 +50,19 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
+class Exported:
+    """A file's text, and what this framework refuses, ignores or does otherwise than the model."""
+
+    text: str
+    warnings: tuple[Warning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Format:
-    """One format: what it is, and how its file is written."""
+    """One format: what it is, and how its file is made."""
 
     says: str
-    write: Callable[[Settings], str]
+    make: Callable[[Settings], Exported]
 
 
 def as_json(settings: Settings) -> dict[str, Any]:
@@ -55,6 +79,10 @@ def as_json(settings: Settings) -> dict[str, Any]:
             "flat_region_s": advice.get("flat_region_s"),
             "goodput": advice.get("goodput"),
         },
+        "levels": [
+            {"path": level.path, "name": level.name, "steps": level.steps, "seconds": level.interval_s}
+            for level in settings.levels
+        ],
         "nvrx": settings.scenario.recovery.nvrx,
         "timeouts": [asdict(timeout) for timeout in timeouts.all()],
         "max_restarts": timeouts.max_restarts,
@@ -68,15 +96,34 @@ def _json_text(settings: Settings) -> str:
     return json.dumps(as_json(settings), indent=2, allow_nan=False) + "\n"
 
 
+def _of(render: Callable[[Settings], tuple[str, Sheet]]) -> Callable[[Settings], Exported]:
+    def make(settings: Settings) -> Exported:
+        made, sheet = render(settings)
+        return Exported(made, tuple(sheet.warnings))
+
+    return make
+
+
 FORMATS: dict[str, Format] = {
-    "json": Format("interval, timeouts and provenance as plain data", _json_text),
-    "ft-launcher": Format("NVRx ft_launcher: the YAML section fault_tolerance", export_ft_launcher.render),
+    "json": Format("intervals, timeouts and provenance as plain data", lambda s: Exported(_json_text(s))),
+    "ft-launcher": Format(
+        "NVRx ft_launcher: the YAML section fault_tolerance", lambda s: Exported(ft_launcher.render(s))
+    ),
+    "megatron-lm": Format("Megatron-LM: arguments in a bash array", _of(megatron.render_lm)),
+    "megatron-bridge": Format("Megatron-Bridge: YAML overrides", _of(megatron.render_bridge)),
+    "nemo": Format("NeMo 2: Python keyword arguments of its classes", _of(lightning.render_nemo)),
+    "torchtitan": Format("torchtitan: flags in a bash array", _of(torchtitan.render)),
+    "transformers": Format("Hugging Face TrainingArguments: JSON", _of(hf_trainer.render)),
+    "lightning": Format("Lightning: Python keyword arguments of its classes", _of(lightning.render_lightning)),
+    "composer": Format("Composer and LLM Foundry: YAML", _of(composer.render)),
+    "maxtext": Format("MaxText: YAML on top of base.yml", _of(maxtext.render)),
+    "olmo-core": Format("OLMo-core: overrides in a bash array", _of(olmo_core.render)),
+    "kubernetes": Format(
+        "Kubernetes: ConfigMaps of variables and files", _of(lambda s: config_map.render(s, _json_text(s)))
+    ),
 }
-LATER = (
-    "megatron-lm", "megatron-bridge", "nemo", "torchtitan", "transformers", "accelerate", "lightning", "deepspeed",
-    "composer", "maxtext", "levanter", "olmo-core",
-)  # fmt: skip
-"""Frameworks of facts/exports.md whose format does not exist yet."""
+LATER = ("accelerate", "deepspeed", "levanter")
+"""Frameworks whose format does not exist yet."""
 
 
 def check_format(name: str) -> Format:
@@ -88,9 +135,14 @@ def check_format(name: str) -> Format:
     raise ScenarioError([Problem("--format", f"{what} {shown(name)}")])
 
 
+def exported(name: str, settings: Settings) -> Exported:
+    """Return the file of a format and its warnings; raise `ScenarioError` for what the framework would refuse."""
+    return check_format(name).make(settings)
+
+
 def render(name: str, settings: Settings) -> str:
     """Return the text of the file in a format."""
-    return check_format(name).write(settings)
+    return exported(name, settings).text
 
 
 def write(path: str | Path, text: str) -> None:

@@ -7,19 +7,19 @@ Source of keys, types and options: nvidia-resiliency-ext 0.4.1, 0.6.0, 0.7.0, fa
 
 from __future__ import annotations
 
-import json
 import math
-import textwrap
 from typing import Any
 
+from sim.export import text as export_text
 from sim.export.settings import Settings
+from sim.export.text import comment as _comment
+from sim.export.text import scalar as _scalar
 from sim.export.timeouts import FLOOR_S, Timeout
 from sim.recovery.defaults import IN_JOB
 from sim.schema import yaml_text
 from sim.units import format_duration
-from sim.warn.rule import RULES, SAFETY_FACTOR
+from sim.warn.rule import SAFETY_FACTOR
 
-WIDTH = 110
 _ALWAYS = {
     "initial_rank_heartbeat_timeout": "seconds|null",
     "rank_heartbeat_timeout": "seconds|null",
@@ -55,7 +55,7 @@ def render(settings: Settings) -> str:
 
 
 def _heading(settings: Settings) -> list[str]:
-    s, record = settings.scenario, settings.record
+    s = settings.scenario
     job, defaults = s.recovery.in_job, IN_JOB[s.recovery.nvrx]
     monitor = defaults.monitor_interval_s if job.monitor_interval is None else job.monitor_interval
     stop = defaults.stop_timeout_s if job.stop_timeout is None else job.stop_timeout
@@ -63,17 +63,16 @@ def _heading(settings: Settings) -> list[str]:
     options.append(f"--monitor-interval={monitor:g}")
     if math.isfinite(stop):
         options.append(f"--workers-stop-timeout={stop:g}")
+    interval = settings.interval_text()
+    if settings.levels:
+        interval += "; this file has no key for it, set it in the trainer"
     texts = [
-        f"Fault tolerance of {s.name} for NVRx {s.recovery.nvrx}; goodput-planner {record['version']}, scenario "
-        f"{record['scenario_hash']}, seed {record['seed']}",
-        f"Written by: {record['command'] or 'goodput export'}",
+        f"Fault tolerance of {s.name} for NVRx {s.recovery.nvrx}",
+        export_text.origin(settings),
+        export_text.command(settings),
         f"Start with: ft_launcher {' '.join(options)} ...",
-        settings.interval_text(),
-        *(
-            f"{warning.severity.capitalize()}: {warning}"
-            for warning in settings.warnings
-            if warning.severity == "warning" or RULES[warning.rule].export_only
-        ),
+        interval,
+        *export_text.said(export_text.relevant(settings)),
     ]
     if "in_job" not in s.recovery.layers:
         texts.append(
@@ -136,23 +135,7 @@ def _why(timeout: Timeout) -> str:
     return f"{text}, {what}"
 
 
-def _comment(text: str, indent: str) -> list[str]:
-    lead = f"{indent}# "
-    return [
-        line
-        for part in text.splitlines()
-        for line in textwrap.wrap(
-            part, WIDTH, initial_indent=lead, subsequent_indent=f"{lead}  ", break_on_hyphens=False,
-            break_long_words=False,
-        )
-    ]  # fmt: skip
-
-
 def _plain(key: str, value: Any) -> list[str]:
     if isinstance(value, dict):
         return [f"  {key}:", *(f"    {name}: {_scalar(inner)}" for name, inner in value.items())]
     return [f"  {key}: {_scalar(value)}"]
-
-
-def _scalar(value: float | int | str | None) -> str:
-    return json.dumps(value, ensure_ascii=False)  # JSON's scalars are YAML's too

@@ -76,7 +76,8 @@ def timeouts_for(scenario: Scenario) -> Timeouts:
     start = "process start, init, load, warm-up and the first step"
     start_s = v.start_high_s if v.start_high_s > v.step_high_s else None
     step = "a step and the first warm-up" if warmup_s else "a step"
-    save = "a save, or the last one's write" if v.checkpoint.mode == "async" else "a save"
+    background = any(save.write.mean_s() > 0 for save in v.saves)
+    save = "a save, or the last one's write" if background else "a save"
     stated = {
         name: None if sections is None else getattr(sections, name)
         for name in ("setup", "step", "checkpointing", "out_of_section")
@@ -120,10 +121,8 @@ def _is_on(seconds: float | None) -> bool:
 
 
 def _save_s(v: View) -> float:
-    """99th percentile of the longest time the loop stands still for saves, the last drain included [s]."""
-    if v.checkpoint.mode != "async" or not v.saves:
-        return v.block_high_s
-    return max(v.block_high_s, high_s(v.saves[0].stall) + high_s(v.saves[0].write))
+    """99th percentile of the longest time the loop stands still for saves, the wait for the last write included [s]."""
+    return max([v.block_high_s, *(high_s(save.stall) + high_s(save.write) for save in v.saves)])
 
 
 def _in_process(v: View) -> tuple[Timeout | None, Timeout | None]:

@@ -200,10 +200,10 @@ def test_a_mode_without_an_interval_exports_none():
 
 def test_formats_that_do_not_exist_are_refused_by_name():
     with pytest.raises(
-        ScenarioError, match=r"--format: comes later; now: json, ft-launcher \(got 'torchtitan'\)"
+        ScenarioError, match=r"--format: comes later; now: json, ft-launcher, .* \(got 'levanter'\)"
     ):
-        check_format("torchtitan")
-    with pytest.raises(ScenarioError, match=r"must be one of json, ft-launcher \(got 'toml'\)"):
+        check_format("levanter")
+    with pytest.raises(ScenarioError, match=r"must be one of json, ft-launcher, .* \(got 'toml'\)"):
         check_format("toml")
     assert not set(FORMATS) & set(LATER)
 
