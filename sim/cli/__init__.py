@@ -135,7 +135,14 @@ def compare(
 def export(
     scenario: Source,
     format_: Annotated[
-        str, typer.Option("--format", metavar="json|ft-launcher", show_default=False, help="Which form.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            show_default=False,
+            help="json, ft-launcher, megatron-lm, megatron-bridge, nemo, torchtitan, transformers, lightning, "
+            "composer, maxtext, olmo-core or kubernetes.",
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", show_default=False, help="Where to.")
@@ -156,7 +163,8 @@ def export(
 ) -> None:
     """Write interval and timeouts in the form that a framework reads.
 
-    The interval is the recommended one, unless --keep-interval is given.
+    The interval is the recommended one, unless --keep-interval is given. What the framework would refuse is refused;
+    what it silently ignores, or does otherwise than the model, is told in the file and on stderr.
     """
     _work("files").export(
         scenario,

@@ -104,23 +104,29 @@ def export(
     advice = None if keep_interval else _advice(scenario, seed, runs)
     record = provenance(scenario, seed=seed)
     settings = exports.settings_for(scenario, record, advice, iteration_file)
-    exports.write(output, exports.render(form, settings))
+    made = exports.exported(form, settings)
+    exports.write(output, made.text)
+    for warning in made.warnings:  # on stderr: stdout may be a file that nobody looks at
+        if warning.severity == "warning":
+            sys.stderr.write(f"warning: {warning}\n")
     if as_json:
-        cli_out.print_json({"format": form, "file": str(output)} | exports.as_json(settings))
+        data = exports.as_json(settings)
+        data["warnings"] = cli_out.warning_records(made.warnings) + data["warnings"]
+        cli_out.print_json({"format": form, "file": str(output)} | data)
         return
     out = cli_out.console()
     out.print(Text(f"Written: {output} ({form}, {exports.FORMATS[form].says})"), soft_wrap=True)
-    made = cli_out.table("setting", "value", title="Settings")
-    if settings.interval_steps is not None and settings.interval_s is not None:
-        made.add_row(
-            f"checkpoint interval ({settings.interval_source})",
-            f"{settings.interval_steps} steps ({format_duration(settings.interval_s)} of work)",
-        )
+    table = cli_out.table("setting", "value", title="Settings")
+    for level in settings.levels:
+        where = level.path if settings.interval_steps is None else "checkpoint interval"
+        source = "scenario" if settings.interval_steps is None else settings.interval_source
+        table.add_row(f"{where} ({source})", level.text())
     for timeout in settings.timeouts.all():
         seconds = "off" if timeout.seconds is None else format_duration(timeout.seconds)
-        made.add_row(timeout.path, f"{seconds} ({timeout.source})")
-    cli_out.show(out, made)
-    cli_out.print_warnings(out, settings.warnings)
+        table.add_row(timeout.path, f"{seconds} ({timeout.source})")
+    cli_out.show(out, table)
+    notes = [warning for warning in made.warnings if warning.severity == "note"]
+    cli_out.print_warnings(out, [*notes, *settings.warnings])
     command = cli_study.again("export", source, sets, seed, None if runs == "auto" else int(runs))
     command += ["--format", form, "-o", str(output)] + (["--keep-interval"] if keep_interval else [])
     if iteration_file is not None:

@@ -226,7 +226,7 @@ def test_a_reader_that_leaves_is_no_error(command):
         (["compare", "{file}", "{file}", "--vs", "a=1"], "--vs: is for one scenario"),
         (["compare", "{file}", "--set", "cluster.nodes=x"], "cluster.nodes: must be"),
         (
-            ["export", "{file}", "--format", "torchtitan", "-o", "{dir}/x"],
+            ["export", "{file}", "--format", "deepspeed", "-o", "{dir}/x"],
             "--format: comes later; now: json, ft-launcher",
         ),
         (
