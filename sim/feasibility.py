@@ -20,7 +20,7 @@ from sim.scenario import Scenario
 from sim.schema.fields import Problem, ScenarioError
 from sim.units import format_duration
 
-MAX_UNITS = 2_000_000
+MAX_UNITS = 500_000
 """Units (GPUs, nodes) whose lives may be drawn one by one; exponential classes need none."""
 
 _REPLAYS = 16  # incidents led through the rules for a mean: chances of a health check, random phases
@@ -338,6 +338,13 @@ def _lead(
         if inc[state.DROP_NODE]:
             inc[state.DROP_NODE] = 0.0
             missing = 1 if p.hot == 0 else 0
+    if (
+        phase == codes.PODS
+    ):  # led pod by pod, which is not replayed here: the least that a round of pods takes
+        survivors = p.nccl_s if p.nccl_s < math.inf else 0.0
+        rows = (params.PROCESS_START, params.INIT, params.LOAD, params.WARMUP)
+        restart += survivors + math.fsum(sampling.draw(p, row, 0, replication, 1, 1) for row in rows)
+        return Incident(detect, restart, wait, 2.0 * phases + 40.0 + 4.0 * p.nodes, fails=False)
     if phases == _MAX_PHASES:
         return Incident(0.0, 0.0, 0.0, 3.0, fails=False, endless_s=now / phases)
     return Incident(detect, restart, wait, 2.0 * phases + 6.0, fails=phase == codes.FAILED)

@@ -42,7 +42,7 @@ class PodRestarts:
 
     def __init__(self, job: Job) -> None:
         self.job, self.story, self.p = job, job.story, job.p
-        n = self.p.nodes
+        n = self.p.nodes if self.p.layer_on[codes.KUBERNETES] else 0  # as many lists of a million are slow
         self.pods = rules.Pods(
             state=[0] * n,
             until=[0.0] * n,
@@ -55,7 +55,8 @@ class PodRestarts:
             spent=[[0.0] * len(codes.PHASES) for _ in range(n)],
             job=[0] * rules.JOB_SIZE,
         )
-        rules.start_pods(self.pods, self.p, 0.0)
+        if n > 0:
+            rules.start_pods(self.pods, self.p, 0.0)
 
     def lead(self, fault: Fault, whole_job: bool) -> Wait:
         """Lead the incident that `fault` opened: None when the loop can run, "failed", or the limit.
