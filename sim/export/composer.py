@@ -22,7 +22,7 @@ def render(settings: Settings) -> tuple[str, Sheet]:
     )
     sheet = Sheet(COMPOSER, settings, use)
     told = kinds.split(sheet, "")
-    kinds.no_background(sheet, told.far)
+    block_s = kinds.no_background(sheet, told.far)
     kinds.end_always_saved(sheet)
     why = f"Batches, one a step: {told.far.text()}. The unit is needed: a plain number is taken for epochs"
     sheet.set("save_interval", f"{told.far.steps}ba", why)
@@ -41,5 +41,5 @@ def render(settings: Settings) -> tuple[str, Sheet]:
     why = "A restarted job goes on from its newest checkpoint; Composer then demands run_name and save_folder"
     sheet.set("autoresume", True, why)
     why = "Seconds that a collective may take, the start and a save included; the default is 300, LLM Foundry's 600"
-    sheet.set("dist_timeout", float(group.whole_life_s(sheet)), why)
+    sheet.set("dist_timeout", float(group.whole_life_s(sheet, block_s)), why)
     return writers.yaml(sheet), sheet

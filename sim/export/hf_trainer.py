@@ -22,7 +22,7 @@ def render(settings: Settings) -> tuple[str, Sheet]:
     )
     sheet = Sheet(TRANSFORMERS, settings, use)
     told = kinds.split(sheet, "")
-    kinds.no_background(sheet, told.far)
+    block_s = kinds.no_background(sheet, told.far)
     kinds.end_always_saved(sheet)
     sheet.set("save_strategy", "steps", "By steps; epoch and best ignore save_steps", ARGUMENTS)
     why = (
@@ -35,5 +35,5 @@ def render(settings: Settings) -> tuple[str, Sheet]:
     sheet.set("save_total_limit", settings.scenario.checkpoint.keep, why, ARGUMENTS)
     sheet.set("save_only_model", False, "A checkpoint without the optimizer cannot be gone on from", ARGUMENTS)
     why = "Seconds that a collective may take, the start and a save by one rank included; the default is 1800"
-    sheet.set("ddp_timeout", group.whole_life_s(sheet), why, ARGUMENTS)
+    sheet.set("ddp_timeout", group.whole_life_s(sheet, block_s), why, ARGUMENTS)
     return writers.json_text(sheet), sheet

@@ -23,6 +23,10 @@ class Kinds(NamedTuple):
     background: bool
     """the loop goes on while one of them is written"""
 
+    def all(self) -> tuple[Level, ...]:
+        """Return the one or two."""
+        return (self.far,) if self.near is None else (self.far, self.near)
+
 
 def split(sheet: Sheet, second: Literal["", "local", "ephemeral"]) -> Kinds:
     """Return the persistent save, and the nearer one if the framework has a `second` kind.
@@ -43,27 +47,30 @@ def split(sheet: Sheet, second: Literal["", "local", "ephemeral"]) -> Kinds:
                 f"{framework} writes every checkpoint to shared storage, and this interval is meant for local copies; "
                 f"take mode sync or async, whose interval is another {shown('local')}",
             )
-        kinds = _only_local(sheet, levels[0])
-    else:
-        far = levels[-1]
-        near = levels[0] if len(levels) > 1 and second else None
-        kinds = Kinds(far, near, any(level.write_s > 0 for level in (far, near) if level is not None))
-        for level in levels:
-            if level not in (far, near):
-                has = "no second kind of save" if not second else "two kinds of saves"
-                sheet.warn(
-                    "export-tier-lost",
-                    level.path,
-                    f"tier {level.name}, every {level.text()}, is not in this file: {framework} has {has}",
-                )
-    if kinds.near is not None and (kinds.near.write_s > 0) != (kinds.far.write_s > 0):
+        return _only_local(sheet, levels[0])
+    far = levels[-1]
+    near = levels[0] if len(levels) > 1 and second else None
+    for level in levels:
+        if level not in (far, near):
+            has = "no second kind of save" if not second else "two kinds of saves"
+            sheet.warn(
+                "export-tier-lost",
+                level.path,
+                f"tier {level.name}, every {level.text()}, is not in this file: {framework} has {has}",
+            )
+    return Kinds(far, near, any(level.write_s > 0 for level in (far, near) if level is not None))
+
+
+def one_switch(sheet: Sheet, kinds: Kinds) -> None:
+    """Say that both kinds are written in the background although the scenario has one of them blocking."""
+    far, near = kinds.far, kinds.near
+    if near is not None and far.stall_s > 0 and (near.write_s > 0) != (far.write_s > 0):
         sheet.warn(
             "export-async-mixed",
-            kinds.near.path,
-            f"{framework} has one switch for both kinds of saves: {kinds.near.name} and {kinds.far.name} are both "
+            near.path,
+            f"{sheet.framework.name} has one switch for both kinds of saves: {near.name} and {far.name} are both "
             "written in the background, and the scenario has one of them blocking",
         )
-    return kinds
 
 
 def _only_local(sheet: Sheet, near: Level) -> Kinds:
@@ -81,8 +88,8 @@ def _only_local(sheet: Sheet, near: Level) -> Kinds:
     return Kinds(far, near, near.write_s > 0)
 
 
-def no_background(sheet: Sheet, level: Level) -> None:
-    """Say what it costs that the framework cannot write in the background."""
+def no_background(sheet: Sheet, level: Level) -> float:
+    """Say what it costs that the framework cannot write in the background; return the time of a save [s]."""
     if level.write_s > 0:
         sheet.warn(
             "export-no-async",
@@ -91,6 +98,7 @@ def no_background(sheet: Sheet, level: Level) -> None:
             f"to {format_duration(level.stall_s + level.write_s)} instead of {format_duration(level.stall_s)}; the "
             "interval for that is the one of mode sync",
         )
+    return level.stall_s + level.write_s
 
 
 def while_busy(sheet: Sheet, level: Level, does: Literal["wait", "queue"]) -> None:

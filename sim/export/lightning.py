@@ -43,7 +43,7 @@ def render_lightning(settings: Settings) -> tuple[str, Sheet]:
             "copies every tensor on its own device first, so that GPU memory must hold the checkpoint twice",
         )
         kinds.while_busy(sheet, told.far, "queue")
-    timeout = timedelta(seconds=group.whole_life_s(sheet))
+    timeout = timedelta(seconds=group.whole_life_s(sheet, settings.block_s))
     why = "Of the process group, the start included; Lightning's default is 30 min"
     sheet.set("timeout", timeout, why, "STRATEGY")
     return writers.python(sheet), sheet
@@ -72,9 +72,10 @@ def render_nemo(settings: Settings) -> tuple[str, Sheet]:
     if told.background:
         sheet.set("save_ckpt_format", "torch_dist", "Background writes need it", "MEGATRON_STRATEGY")
         kinds.while_busy(sheet, told.far, "queue")
+        kinds.one_switch(sheet, told)
     if told.near is not None:
         _nemo_local(sheet, told.near)
-    seconds = str(group.whole_life_s(sheet))
+    seconds = str(group.whole_life_s(sheet, settings.block_s))
     why = "NeMo takes the process group's timeout from this variable, in whole seconds; torch's 10 min without it"
     sheet.set("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", seconds, why, "ENVIRONMENT")
     if "in_job" in settings.scenario.recovery.layers:
@@ -93,8 +94,8 @@ def _model_checkpoint(sheet: Sheet, far: Level) -> None:
             f"{far.steps}: call trainer.save_checkpoint(...) after the training",
         )
     why = (
-        f"Optimizer steps: every {far.text()}. It excludes train_time_interval and every_n_epochs; several optimizers count "
-        "each for itself"
+        f"Optimizer steps: every {far.text()}. It excludes train_time_interval and every_n_epochs; several "
+        "optimizers count each for itself"
     )
     sheet.set("every_n_train_steps", far.steps, why, where)
     if keep == 1 and sheet.framework is LIGHTNING:

@@ -102,9 +102,9 @@ def _saves(sheet: Sheet) -> Level:
         why = "Megatron-LM switches async_save off, with no more than a line in the log, unless this is set"
         sheet.set("use_persistent_ckpt_worker", True, why, "checkpoint")
         sheet.set("ckpt_format", "torch_dist", "Background writes need a distributed format", "checkpoint")
-        for level in (told.far, told.near):
-            if level is not None:
-                kinds.while_busy(sheet, level, "queue")
+        for level in told.all():
+            kinds.while_busy(sheet, level, "queue")
+        kinds.one_switch(sheet, told)
     elif sheet.framework is BRIDGE:
         sheet.set("async_save", False, "The loop stands still for the write", "checkpoint")
     if told.near is not None:
@@ -153,7 +153,7 @@ def _replicas(sheet: Sheet, near: Level, name: str) -> None:
 
 def _timeouts(sheet: Sheet) -> None:
     in_process = _in_process_s(sheet) if _wants(sheet, "inprocess_restart") else None
-    running_s = group.running_s(sheet, 0.0 if in_process is None else MARGIN * in_process[1])
+    running_s = group.running_s(sheet, sheet.settings.block_s, 0.0 if in_process is None else MARGIN * in_process[1])
     minutes = math.ceil(group.start_s(sheet, max(INIT_MINUTES * 60.0, running_s)) / 60.0)
     why = "Minutes that a collective may take up to the first iteration: the start of the slowest rank"
     sheet.set("distributed_timeout_minutes", minutes, why, "dist")
@@ -171,15 +171,15 @@ def _in_process_s(sheet: Sheet) -> tuple[float, float]:
     assert timeouts.soft is not None and timeouts.hard is not None
     soft_s, hard_s = timeouts.soft.seconds, timeouts.hard.seconds
     assert soft_s is not None and hard_s is not None  # a step always has a length
-    save_s = timeouts.checkpointing.covers_s or 0.0
+    save_s = sheet.settings.block_s
     if save_s < soft_s:
         return soft_s, hard_s
     longer_s = float(math.ceil(SAFETY_FACTOR * save_s))
     sheet.warn(
         "export-soft-timeout",
         "recovery.in_process.soft_timeout",
-        f"{format_duration(soft_s)} in the model, {format_duration(longer_s)} in this file: {name} counts a save, the "
-        f"wait for the last one included, and it may take {format_duration(save_s)}",
+        f"{format_duration(soft_s)} in the model, {format_duration(longer_s)} in this file: {name} counts a save as "
+        f"silence, and one may take {format_duration(save_s)}",
     )
     return longer_s, max(hard_s, float(math.ceil(MARGIN * longer_s)))
 

@@ -33,16 +33,9 @@ def render(settings: Settings) -> tuple[str, Sheet]:
     why = "A save waits for the write before it" if told.background else "The loop stands still for the write"
     sheet.set("save_async", told.background, f"{why}; by default it depends on the backend")
     kinds.end_always_saved(sheet)
-    for level in (told.far, told.near):
-        if level is not None and told.background:
-            kinds.while_busy(sheet, level, "wait")
-            if level.write_s >= ASYNC_GROUP_S:
-                message = (
-                    f"a write may take {format_duration(level.write_s)}, and the process group of OLMo-core's "
-                    f"background saves gives up after {format_duration(ASYNC_GROUP_S)}, which no option changes"
-                )
-                sheet.warn("export-async-group", level.path, message)
-    seconds = group.whole_life_s(sheet)
+    if told.background:
+        _background(sheet, told)
+    seconds = group.whole_life_s(sheet, settings.block_s)
     sheet.note(
         "export-in-script",
         group.PATH,
@@ -50,6 +43,18 @@ def render(settings: Settings) -> tuple[str, Sheet]:
         f"{seconds})); {GROUP_MINUTES} minutes without it",
     )
     return writers.bash_array(sheet, "CHECKPOINT_OVERRIDES", lambda o: f"--{CALLBACK}.{o.key}", "="), sheet
+
+
+def _background(sheet: Sheet, told: kinds.Kinds) -> None:
+    kinds.one_switch(sheet, told)
+    for level in told.all():
+        kinds.while_busy(sheet, level, "wait")
+        if level.write_s >= ASYNC_GROUP_S:
+            message = (
+                f"a write may take {format_duration(level.write_s)}, and the process group of OLMo-core's background "
+                f"saves gives up after {format_duration(ASYNC_GROUP_S)}, which no option changes"
+            )
+            sheet.warn("export-async-group", level.path, message)
 
 
 def _check(sheet: Sheet, near: Level, far: Level) -> None:

@@ -48,6 +48,8 @@ class Settings:
     """the record of `recommend`, where it was asked"""
     levels: tuple[Level, ...]
     """the kinds of saves, the nearest first; none in modes none and ideal"""
+    block_s: float
+    """99th percentile of the time the loop stands still for one save, its wait for the writer included"""
     timeouts: Timeouts
     warnings: tuple[Warning, ...]
     record: dict[str, Any]
@@ -91,6 +93,7 @@ def settings_for(
         scenario_steps=own,
         advice=advice,
         levels=_levels(exported),
+        block_s=View(exported).block_high_s,
         timeouts=timeouts_for(exported),
         warnings=tuple(warnings_for(exported, for_export=True)),
         record=record,

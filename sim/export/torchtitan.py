@@ -40,7 +40,7 @@ def render(settings: Settings) -> tuple[str, Sheet]:
         "torchtitan saves the last step blocking and, by default, without the optimizer: a later run cannot go on from "
         "it unless checkpoint.last_save_model_only is switched off",
     )
-    running_s = group.running_s(sheet)
+    running_s = group.running_s(sheet, settings.block_s)
     why = "Seconds that a collective may take up to the first step; the default is 300"
     sheet.set("comm.init_timeout_seconds", group.start_s(sheet, max(INIT_S, running_s)), why)
     why = "Seconds from then on; the default of 100 ends a job whose blocking save takes longer"
