@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 Per = Literal["rank", "gpu", "node", "rack", "job"]
@@ -182,6 +183,23 @@ def format_bytes(n: float) -> str:
         if abs(n) >= _PREFIX[prefix] * 0.9995:
             return f"{n / _PREFIX[prefix]:.3g}{prefix}B" if abs(n) < 1e21 else f"{n:.3g}B"
     return f"{n:.3g}B"
+
+
+def count(x: float) -> str:
+    """Return a number in at most nine characters: ``12.35``, ``12,346``, ``21.15M``."""
+    if abs(x) >= 1e6:
+        return f"{x / 1e6:,.4g}M" if abs(x) < 1e9 else f"{x / 1e9:,.4g}G"
+    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
+
+
+def percents(shares: Mapping[str, float]) -> dict[str, str]:
+    """Return shares of 1 in % with two decimals that sum to 100.00 (largest remainders)."""
+    cents = {name: 10_000.0 * share for name, share in shares.items()}
+    whole = {name: math.floor(cent) for name, cent in cents.items()}
+    left = round(sum(cents.values())) - sum(whole.values())
+    for name in sorted(cents, key=lambda n: whole[n] - cents[n])[: max(0, left)]:
+        whole[name] += 1
+    return {name: f"{count / 100:.2f}" for name, count in whole.items()}
 
 
 def exact_duration(s: float) -> str | float:

@@ -75,19 +75,33 @@ def simulate(
 
 @app.command()
 def timeline(
-    scenario: Source,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SCENARIO|LOG...",
+            show_default=False,
+            help="A file or a name of `goodput catalog list`; or the event logs (.jsonl) of one run.",
+        ),
+    ],
     set_: Sets = None,
-    seed: Seed = 1,
-    replication: Annotated[int, typer.Option(metavar="N", help="Which of the runs.")] = 0,
+    seed: Annotated[
+        int | None, typer.Option(metavar="K", help="Seed of the random draws.", show_default="1")
+    ] = None,
+    replication: Annotated[
+        int | None, typer.Option(metavar="N", help="Which of the runs.", show_default="0")
+    ] = None,
     engine: Engine = "auto",
     incidents: Annotated[str, typer.Option(metavar="N|all", help="How many incidents to tell.")] = "20",
     log: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the event log (JSON lines).")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a chart to zoom into, as one HTML page.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Tell the story of one run, incident by incident."""
-    _work("files").timeline(scenario, set_ or [], seed, replication, engine, log, incidents, json)
+    _work("timeline").run(sources, set_ or [], seed, replication, engine, log, html, incidents, json)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""The commands around files: timeline, export, ledger, catalog, schema."""
+"""The commands around files: export, ledger, catalog, schema."""
 
 from __future__ import annotations
 
@@ -18,67 +18,8 @@ from sim.cli import study as cli_study
 from sim.cli import text as cli_text
 from sim.scenario import Scenario, json_schema, load_scenario
 from sim.schema.fields import Problem, ScenarioError
-from sim.units import format_duration, shown
-from sim.warn import warnings_for, warnings_for_log
-
-ALL_INCIDENTS = "all"
-
-
-def timeline(
-    source: str,
-    sets: Sequence[str],
-    seed: int,
-    replication: int,
-    engine: str,
-    log: Path | None,
-    incidents: str,
-    as_json: bool,
-) -> None:
-    """Tell one run."""
-    from sim import events, study, timeline
-    from sim.engine import run
-    from sim.provenance import provenance
-    from sim.timeline import text as timeline_text
-
-    cli_out.check_engine(engine)
-    limit = _limit(incidents)
-    if not 0 <= replication < study.MAX_REPLICATIONS:
-        rule = f"must be a whole number from 0 to {study.MAX_REPLICATIONS - 1}"
-        raise ScenarioError([Problem("--replication", f"{rule} {shown(replication)}")])
-    scenario = load_scenario(source, sets)
-    study.Study(scenario, seed=seed)  # refuses what cannot be run
-    told = run(scenario, seed, replication, max_events=scenario.limits.max_events)
-    if log is not None:
-        events.write_jsonl(log, told)
-    tale, warnings = timeline.tell(told), warnings_for(scenario)
-    if as_json:
-        cli_out.print_json(
-            {"scenario": scenario.name, "seed": seed, "replication": replication}
-            | timeline_text.as_json(tale)
-            | {"warnings": cli_out.warning_records(warnings), "provenance": provenance(scenario, seed=seed)}
-        )
-        return
-    out = cli_out.console()
-    out.print(Text(timeline_text.render(tale, out.width, limit)), soft_wrap=True)
-    if limit is not None and len(tale.incidents) > limit:
-        out.print(Text("\n  --incidents all tells every incident", style="dim"))
-    if log is not None:
-        out.print(Text(f"\nEvent log of {len(told)} events: {log}"), soft_wrap=True)
-    cli_out.print_warnings(out, warnings)
-    command = cli_study.again("timeline", source, sets, seed, None) + ["--replication", str(replication)]
-    if incidents == ALL_INCIDENTS:
-        command += ["--incidents", ALL_INCIDENTS]
-    cli_out.print_command(out, *command)
-
-
-def _limit(incidents: str) -> int | None:
-    if incidents == ALL_INCIDENTS:
-        return None
-    if incidents.isascii() and incidents.isdigit() and len(incidents) < 10:
-        return int(incidents)
-    raise ScenarioError(
-        [Problem("--incidents", f"must be all or a whole number such as 20 {shown(incidents)}")]
-    )
+from sim.units import format_duration
+from sim.warn import warnings_for_log
 
 
 def export(

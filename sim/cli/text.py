@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from rich.console import Console
 
 from sim.accounts.estimate import Interval
-from sim.units import format_duration
+from sim.units import count, format_duration, percents
+
+__all__ = ["LABELS", "PERCENT", "bar", "count", "difference", "interval", "label", "percents", "value"]
 
 PERCENT = (
     "goodput", "training_goodput_aws", "training_goodput_aws_as_coded", "infra_goodput_aws", "save_efficiency_aws",
@@ -57,13 +58,6 @@ def value(metric: str, x: float | None) -> str:
     return count(x)
 
 
-def count(x: float) -> str:
-    """Return a number in at most nine characters: ``12.35``, ``12,346``, ``21.15M``."""
-    if abs(x) >= 1e6:
-        return f"{x / 1e6:,.4g}M" if abs(x) < 1e9 else f"{x / 1e9:,.4g}G"
-    return f"{x:,.0f}" if abs(x) >= 1000 else f"{x:.4g}"
-
-
 def difference(metric: str, x: float | None) -> str:
     """Return a difference with its sign; of shares in points."""
     if x is None or math.isnan(x):
@@ -82,16 +76,6 @@ def interval(metric: str, bounds: Interval | None, as_difference: bool = False) 
     low, high = (write(metric, bound) for bound in bounds)
     unit = next((unit for unit in (" %", " pt") if low.endswith(unit) and high.endswith(unit)), "")
     return f"{low.removesuffix(unit)} .. {high}"
-
-
-def percents(shares: Mapping[str, float]) -> dict[str, str]:
-    """Return shares of 1 in % with two decimals that sum to 100.00 (largest remainders)."""
-    cents = {name: 10_000.0 * share for name, share in shares.items()}
-    whole = {name: math.floor(cent) for name, cent in cents.items()}
-    left = round(sum(cents.values())) - sum(whole.values())
-    for name in sorted(cents, key=lambda n: whole[n] - cents[n])[: max(0, left)]:
-        whole[name] += 1
-    return {name: f"{count / 100:.2f}" for name, count in whole.items()}
 
 
 def bar(out: Console, share: float, width: int = 30) -> str:

@@ -66,6 +66,14 @@ class Struck:
     noticed_by: str | None = None
 
 
+def struck(event: Event, t: float) -> Struck:
+    """Return the fault of an event that came at t [s since the start of the run]."""
+    return Struck(
+        t, event["id"], event["class"], event["symptom"], event["scope"], event.get("rank"),
+        event.get("node"), event.get("step"),
+    )  # fmt: skip
+
+
 @dataclass
 class IncidentStory:
     """From a fault to `resumed`, or to the end of the run (end_s None)."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from sim.accounts.event_kinds import LATENT_SYMPTOMS, Event
 from sim.timeline.spans import Spans
-from sim.timeline.story import Attempt, End, IncidentStory, Phase, Start, Stretch, Struck
+from sim.timeline.story import Attempt, End, IncidentStory, Phase, Start, Stretch, Struck, struck
 
 
 class Teller(Spans):
@@ -115,14 +115,8 @@ class Teller(Spans):
 
     # --- faults
 
-    def _struck(self, t: float, event: Event) -> Struck:
-        return Struck(
-            t, event["id"], event["class"], event["symptom"], event["scope"], event.get("rank"),
-            event.get("node"), event.get("step"),
-        )  # fmt: skip
-
     def _fault(self, t: float, event: Event) -> None:
-        fault = self._struck(t, event)
+        fault = struck(event, t)
         if event.get("idle"):
             self._moment(
                 t, f"fault {fault.id}: {fault.fault_class} on idle spare {fault.node}, the job goes on"
@@ -182,9 +176,9 @@ class Teller(Spans):
             self._span(t, self._down())
         self.noticed = True
         known = self.incident.faults if self.incident is not None else []
-        for struck in known:
-            if struck.id == event.get("fault") or (event.get("fault") is None and struck is known[-1]):
-                struck.noticed_after_s, struck.noticed_by = t - struck.t_s, event.get("by")
+        for one in known:
+            if one.id == event.get("fault") or (event.get("fault") is None and one is known[-1]):
+                one.noticed_after_s, one.noticed_by = t - one.t_s, event.get("by")
 
     def _abort(self, t: float, event: Event) -> None:
         self._restarting(t)
