@@ -56,8 +56,7 @@ class Job:
         self.strikes.done_now = self.done_now
         self.pool = Pool(story, self.strikes.sources, self.strikes.rates)
         self.pods = PodRestarts(self)
-        self.latest: Fault  # the fault that struck last
-        self.latest_handled = False  # a layer has already tried to absorb it
+        self.fresh: list[Fault] = []  # the incident's faults that no layer has tried to absorb yet
         self.inc: list[float] = [0.0] * state.SIZE
         state.clear(self.inc)
         self.done = 0.0  # steps of the state in memory
@@ -249,6 +248,7 @@ class Job:
     def _incident(self, fault: Fault) -> Wait:
         """Lead one incident to `resumed` (None), to the job's failure or to the limit (a signal)."""
         self.saves.loop_stopped_s = self.story.env.now
+        self.fresh.clear()
         phase, until = self._hit(fault)
         while self.joining:
             phase, until = self._hit(self.joining.pop(0))
@@ -256,7 +256,7 @@ class Job:
             if phase == codes.FAILED:
                 return "failed"
             if phase == codes.PODS:
-                signal = yield from self.pods.lead(self.latest, whole_job=self.latest_handled)
+                signal = yield from self.pods.lead(self.fresh)
                 if signal is None:
                     base.pods_resumed(self.inc)
                     self._resume()
@@ -289,7 +289,7 @@ class Job:
     def _hit(self, fault: Fault) -> tuple[int, float]:
         """Take a fault's consequences (lost writes, lost nodes); the incident's next phase and its end."""
         p, inc = self.p, self.inc
-        self.latest, self.latest_handled = fault, False
+        self.fresh.append(fault)
         self.strikes.set_running(False)
         if fault.noticed:
             self.story.emit("detected", fault=fault.id, by=codes.DETECTORS[codes.BY_CHECK])
@@ -326,7 +326,7 @@ class Job:
         layer, attempt, detector = int(inc[state.LAYER]), inc[state.ATTEMPT], int(inc[state.DETECTOR])
         self._observe()
         after, until = base.advance(inc, self.p, event, now, *self.story.key)
-        self.latest_handled = True  # a layer has tried; who comes next starts from the end of all processes
+        self.fresh.clear()  # a layer has tried; who comes next starts from the end of all processes
         if phase == codes.ABORT:
             self.saves.drop_held()
         loaded = (codes.CHECKPOINT_LOAD, codes.WARMUP)
