@@ -11,38 +11,60 @@ NOBODY = -1
 
 
 class Nodes(NamedTuple):
-    """The nodes of one run. Nodes 0.. are the first working set, then the hot, then the cold spares."""
+    """The nodes of one run. Nodes 0.. are the first working set, then the hot, then the cold spares.
+
+    Lists by state and a stack of empty slots keep what a fault costs the same however many nodes there are.
+    """
 
     state: Any  # [node] WORKING | HOT | COLD | IN_REPAIR | GONE
     slot: Any  # [node] its place in the job, or -1
     node: Any  # [slot] who holds it, or -1
     count: Any  # [5] nodes in each state
     visits: Any  # [node] repairs begun
+    place: Any  # [node] its place in the list of its state
+    members: Any  # [5 x nodes] the lists of the states, each `count` long
+    empty: Any  # [slot] the empty slots, as many as are missing
+
+
+def sizes(p: Any) -> tuple[int, ...]:
+    """Return the lengths of the arrays of `Nodes`, all of whole numbers."""
+    total = p.nodes + p.hot + p.cold
+    return total, total, p.nodes, 5, total, total, 5 * total, p.nodes
 
 
 @rule
 def start_nodes(nodes: Nodes, p: Any) -> None:
     """Fill the working set and the spares."""
-    for n in range(p.nodes + p.hot + p.cold):
-        nodes.state[n] = WORKING if n < p.nodes else (HOT if n < p.nodes + p.hot else COLD)
+    total = len(nodes.state)
+    for s in range(5):
+        nodes.count[s] = 0
+    for n in range(total):
+        state = WORKING if n < p.nodes else (HOT if n < p.nodes + p.hot else COLD)
+        nodes.state[n] = state
         nodes.slot[n] = n if n < p.nodes else NOBODY
         nodes.visits[n] = 0
+        nodes.place[n] = nodes.count[state]
+        nodes.members[state * total + nodes.count[state]] = n
+        nodes.count[state] += 1
     for s in range(p.nodes):
         nodes.node[s] = s
-    nodes.count[WORKING] = p.nodes
-    nodes.count[HOT] = p.hot
-    nodes.count[COLD] = p.cold
-    nodes.count[IN_REPAIR] = 0
-    nodes.count[GONE] = 0
 
 
 @rule
 def move(nodes: Nodes, node: int, to: int) -> None:
     """Change a node's state; a node that leaves the working set frees its slot."""
-    nodes.count[nodes.state[node]] -= 1
+    total = len(nodes.state)
+    came = nodes.state[node]
+    nodes.count[came] -= 1
+    last = nodes.members[came * total + nodes.count[came]]  # the list's last takes the place of who leaves
+    nodes.members[came * total + nodes.place[node]] = last
+    nodes.place[last] = nodes.place[node]
+    nodes.place[node] = nodes.count[to]
+    nodes.members[to * total + nodes.count[to]] = node
     nodes.count[to] += 1
     nodes.state[node] = to
     if to != WORKING and nodes.slot[node] != NOBODY:
+        nodes.empty[len(nodes.node) - nodes.count[WORKING] - 1] = nodes.slot[node]
         nodes.node[nodes.slot[node]] = NOBODY
         nodes.slot[node] = NOBODY
 
@@ -73,24 +95,19 @@ def take_out(nodes: Nodes, p: Any, node: int, repair: bool) -> None:
 
 @rule
 def seat(nodes: Nodes, p: Any, node: int) -> None:
-    """Give a node the first empty slot."""
-    for s in range(p.nodes):
-        if nodes.node[s] == NOBODY:
-            move(nodes, node, WORKING)
-            nodes.node[s] = node
-            nodes.slot[node] = s
-            return
+    """Give a node the slot that was emptied last, if one is empty."""
+    lacking = missing(nodes, p)
+    if lacking > 0:
+        slot = nodes.empty[lacking - 1]
+        move(nodes, node, WORKING)
+        nodes.node[slot] = node
+        nodes.slot[node] = slot
 
 
 @rule
 def first_in(nodes: Nodes, p: Any, state: int) -> int:
-    """Return the first node in `state` (-1: none)."""
-    if nodes.count[state] == 0:
-        return NOBODY
-    for n in range(p.nodes + p.hot + p.cold):
-        if nodes.state[n] == state:
-            return n
-    return NOBODY
+    """Return the node in `state` whose turn it is (-1: none)."""
+    return NOBODY if nodes.count[state] == 0 else int(nodes.members[state * len(nodes.state)])
 
 
 @rule
@@ -103,26 +120,20 @@ def place_for_good_node(nodes: Nodes, p: Any) -> int:
 
 @rule
 def slot_at(nodes: Nodes, p: Any, share: float) -> int:
-    """Return the slot that a share 0..1 of the occupied slots points at."""
+    """Return the slot that a share 0..1 of the occupied slots points at (-1: all are empty)."""
     working = int(nodes.count[WORKING])
+    if working == 0:
+        return NOBODY
     place = min(int(share * working), working - 1)
     if working == p.nodes:
         return place
-    for s in range(p.nodes):
-        if nodes.node[s] != NOBODY:
-            if place == 0:
-                return s
-            place -= 1
-    return NOBODY
+    return int(nodes.slot[nodes.members[WORKING * len(nodes.state) + place]])
 
 
 @rule
 def hot_at(nodes: Nodes, p: Any, share: float) -> int:
     """Return the hot spare that a share 0..1 of them points at (-1: none)."""
-    place = min(int(share * nodes.count[HOT]), int(nodes.count[HOT]) - 1)
-    for n in range(p.nodes + p.hot + p.cold):
-        if nodes.state[n] == HOT:
-            if place == 0:
-                return n
-            place -= 1
-    return NOBODY
+    hot = int(nodes.count[HOT])
+    if hot == 0:
+        return NOBODY
+    return int(nodes.members[HOT * len(nodes.state) + min(int(share * hot), hot - 1)])

@@ -18,8 +18,7 @@ class Pool:
         """Call `changed` whenever the working set or the hot spares have changed."""
         self.story, self.p, self.sources, self.changed = story, story.p, sources, changed
         p = self.p
-        total = p.nodes + p.hot + p.cold
-        self.nodes = cluster.Nodes([0] * total, [0] * total, [0] * p.nodes, [0] * 5, [0] * total)
+        self.nodes = cluster.Nodes(*([0] * size for size in cluster.sizes(p)))
         cluster.start_nodes(self.nodes, p)
         self.crews = simpy.Resource(story.env, p.crews) if p.crews else None
         self.on_their_way = 0

@@ -134,7 +134,7 @@ FAULTS = 30
 
 def blank(p, array):
     """Return the state of a run before it begins."""
-    n, places = p.nodes + p.hot + p.cold, checkpoint.places(p)
+    places = checkpoint.places(p)
     whole, real = np.int64, np.float64
     sources = failures.Sources(
         array([[0.0, 0.0, 0.0, math.inf, 0.0]] * (2 * p.n_classes), real, -1, 5),
@@ -143,7 +143,7 @@ def blank(p, array):
         array([0.0] * p.n_units, real),
         array([0] * p.n_units, whole),
     )
-    nodes = cluster.Nodes(*(array([0] * size, whole) for size in (n, n, p.nodes, 5, n)))
+    nodes = cluster.Nodes(*(array([0] * size, whole) for size in cluster.sizes(p)))
     saved = checkpoint.Checkpoints(
         array([0.0] * places, real),
         array([0.0] * places, real),
