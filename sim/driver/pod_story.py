@@ -33,7 +33,7 @@ class PodStory:
         self.opened = self.story.env.now
         self._first_record = len(self.story.log)
         self._history: list[list[Segment]] = [[] for _ in all_pods.state]
-        self._faults: list[tuple[float, int, dict[str, Any]]] = []
+        self._faults: list[tuple[float, dict[str, Any]]] = []
         self._entries: list[float] = []
 
     def look(self) -> Look:
@@ -56,8 +56,9 @@ class PodStory:
         return len(self._faults)
 
     def fault(self, fault: Fault) -> None:
-        """Keep a fault that joins the incident."""
-        self._faults.append((self.story.env.now, fault.id, self.job.strikes.record(fault)))
+        """Keep a fault that joins the incident; of one that is noticed now, only that."""
+        record = {"id": fault.id} if fault.noticed else self.job.strikes.record(fault)
+        self._faults.append((self.story.env.now, record))
 
     def end(self, outcome: str) -> None:
         """Write the incident into the log, in order of time; `outcome`: resumed, failed or the limit."""
@@ -92,9 +93,7 @@ class PodStory:
             if not self.seen:
                 self._detected(self.opened, self.first_fault, codes.BY_MONITOR)
             self._begin_layer(self.opened)
-        cuts: list[Cut] = [(t, record) for t, _, record in self._faults] + [
-            (t, None) for t in self._entries[1:]
-        ]
+        cuts: list[Cut] = [*self._faults, *((t, None) for t in self._entries[1:])]
         cuts.sort(key=lambda cut: cut[0])
         late = 0  # entries before the job's last pod has noticed anything
         for phase, begin, end in segments:
@@ -127,10 +126,12 @@ class PodStory:
     def _cut(self, t: float, record: dict[str, Any] | None) -> int:
         """Tell a fault that joins (its record), or one more entry of rank 0 (none); 1 if that has to wait."""
         if record is not None:
-            self._record(t, "fault", record)
-            self.first_fault = int(record["id"])
-            if self._open:
-                self._detected(t, self.first_fault, codes.BY_MONITOR)
+            by_check = "symptom" not in record  # it struck before, and is only noticed now
+            if not by_check:
+                self._record(t, "fault", record)
+                self.first_fault = int(record["id"])
+            if by_check or self._open:
+                self._detected(t, int(record["id"]), codes.BY_CHECK if by_check else codes.BY_MONITOR)
         elif self._open:
             self._end_layer(t, "failed", "rank 0 enters the training function once more")
             self._begin_layer(t)

@@ -116,11 +116,13 @@ class PodRestarts:
         self.telling.note(before)
 
     def _strike(self, fault: Fault) -> None:
-        """Strike the fault's pods; who noticed a corruption or a slow node ends the job as a whole."""
+        """Strike the fault's pods; who notices a corruption or a slow node ends all that has loaded its state."""
         if fault.noticed:
+            loaded = self.pods.state[0] in (pods.RUN, pods.READ, pods.WARM)
             for pod in fault.slots if fault.takes_node else []:
                 self._strike_pod(pod, codes.PROCESS_EXIT, leaves=True)
-            self._strike_pod(-1, codes.PROCESS_EXIT)
+            if loaded:
+                self._strike_pod(-1, codes.PROCESS_EXIT)
             return
         inc, p, c = self.job.inc, self.p, fault.fault_class
         at = (*self.story.key, int(inc[state.NUMBER]), int(inc[state.ATTEMPT]) + self.telling.joined)

@@ -171,6 +171,21 @@ VARIANTS = {
         "checkpoint": {"mode": "ideal"},
         "recovery": {"nccl_timeout": "10min", "layers": ["fixed"], "fixed": {"detect": "1min", "restart": "5min"}},
     },
+    "pods": {
+        "workload": {**BASE["workload"], "init": {"lognormal": {"median": "40s", "mean": "60s"}}},
+        "recovery": {
+            "nccl_timeout": "1min",
+            "layers": ["kubernetes"],
+            "kubernetes": {
+                "restart_policy": "OnFailure",
+                "backoff_limit": 10000,
+                "start_delay": {"node0": "10s", "others": "20s"},
+                "dns": {"tries": 10, "every": "5s"},
+                "launcher_exit": {"uniform": {"low": "0s", "high": "30s"}},
+                "agent_start": {"uniform": {"low": "3s", "high": "15s"}},
+            },
+        },
+    },
     "gives up": {"recovery": {**BASE["recovery"], "layers": ["in_job"], "in_job": {"max_restarts": 2}}},
 }
 KEPT = 40  # calls of each rule and run that are played again
