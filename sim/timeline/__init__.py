@@ -20,7 +20,15 @@ def job_log(events: Sequence[Event]) -> list[Event]:
     """Return the one timeline of the job, in order of time: without what ranks or pods tell of themselves."""
     log = sorted(events, key=lambda event: event["t"])
     if is_multi_rank(log):
-        return one_timeline(log)
+        struck: dict[object, object] = {}
+        for event in log:
+            if event["kind"] == "fault":
+                struck.setdefault(event["id"], event.get("rank"))
+        # The timeline is no rank's own, but whom a fault struck is part of the story.
+        return [
+            {**event, "rank": struck[event["id"]]} if event["kind"] == "fault" else event
+            for event in one_timeline(log)
+        ]
     simulated = any(event["kind"] == "run_start" and event.get("source") == "simulated" for event in log)
     return [event for event in log if not of_one_pod(event)] if simulated else log
 

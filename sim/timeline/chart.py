@@ -17,7 +17,7 @@ from sim.timeline.text import fault_text
 MOST_BANDS = 40_000  # of the job; more are thinned
 MOST_PIECES = 40_000  # of each group of rows; rows beyond are left out, and the page says so
 MOST_ROWS = 512  # of a group
-MOST_FAULTS = 10_000
+MOST_FAULTS = 5_000
 GROUPS = {
     "layers": "Restart layers",
     "writes": "Checkpoints",
@@ -101,6 +101,8 @@ def _group(found: list[Row], looks: _Table, texts: _Table, tale: Tale) -> dict[s
             title += f" ({len(found)} of {_all_nodes(tale)})"
     if len(kept) < len(found):
         title += f": {len(kept)} of {len(found)} rows, the others are left out"
+    if max(len(found[place].pieces) for place in kept) > MOST_PIECES:
+        title += f": the first {MOST_PIECES:,} of each row"
     return {"title": title, "rows": [_row(found[place], looks, texts) for place in sorted(kept)]}
 
 

@@ -530,7 +530,9 @@ function lift(e) {
 }
 canvas.addEventListener("pointerup", lift);
 canvas.addEventListener("pointercancel", lift);
-canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+canvas.addEventListener("pointerleave", (e) => { if (e.pointerType === "mouse") tip.hidden = true; });
+addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
+addEventListener("pointerdown", () => { tip.hidden = true; });
 canvas.addEventListener("dblclick", (e) => zoom(1 / 3, T(e.clientX - canvas.getBoundingClientRect().left)));
 canvas.addEventListener("wheel", (e) => {
   tip.hidden = true;

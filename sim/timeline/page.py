@@ -21,7 +21,7 @@ from sim.timeline.story import IncidentStory, Tale
 from sim.timeline.text import attempt_text, clock, end_text, fault_text, heading
 from sim.units import DAY_S, count, format_duration, percents
 
-MOST_INCIDENTS = 2_000  # rows of the table; a file of more than 3 MB is no page
+MOST_INCIDENTS = 1_000  # rows of the table; a file of more than 3 MB is no page
 SEEN = 1e-9  # share of the wall time below which a category is rounding
 
 

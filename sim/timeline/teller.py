@@ -8,6 +8,7 @@ from typing import Any
 from sim.accounts.event_kinds import LATENT_SYMPTOMS, Event
 from sim.timeline.spans import Spans
 from sim.timeline.story import Attempt, End, IncidentStory, Phase, Start, Stretch, Struck, struck
+from sim.units import format_duration
 
 
 class Teller(Spans):
@@ -21,7 +22,7 @@ class Teller(Spans):
         self.stretch: Stretch | None = None
         self.incident: IncidentStory | None = None
         self.attempt: Attempt | None = self.start.attempt if self.start else None
-        self.phase: tuple[str, float] | None = None
+        self.phases: list[tuple[str, str | None, float]] = []  # open ones, with when they began
         self.stalls: dict[object, float] = {}
         self.latent: dict[object, Struck] = {}
         self.noticed = True
@@ -37,10 +38,10 @@ class Teller(Spans):
     def _down(self) -> str:
         """Return what a standstill is used for."""
         if self.incident is None:
-            return "load" if self.phase and self.phase[0] == "checkpoint_load" else "start"
-        if self.phase is not None:
+            return "load" if self.phases and self.phases[-1][0] == "checkpoint_load" else "start"
+        if self.phases:
             known = {"checkpoint_load": "load", "node_wait": "node_wait", "detect": "detect"}
-            return known.get(self.phase[0], "restart")
+            return known.get(self.phases[-1][0], "restart")
         return "restart" if self.noticed else "detect"
 
     # --- the loop
@@ -61,6 +62,7 @@ class Teller(Spans):
             incident.rework_s = rework_s
             self.incident = self.attempt = None
         self.done = step
+        self.phases.clear()
         self.stretch = Stretch(t, step + 1, t, step)
         self.tale.chapters.append(self.stretch)
 
@@ -134,6 +136,7 @@ class Teller(Spans):
     def _stop(self, t: float, fault: Struck) -> None:
         """Open an incident with this fault, or let it join the one under way."""
         incident = self._open(t)
+        self.phases.clear()
         incident.faults.append(fault)
         incident.order.append(fault)
 
@@ -208,15 +211,18 @@ class Teller(Spans):
         self._restarting(t)
         self._span(t, self._down())
         self.noticed = True
-        self.phase = (event["phase"], t)
+        self.phases.append((event["phase"], event["layer"], t))
 
     def _phase_end(self, t: float, event: Event) -> None:
         self._span(t, self._down())
-        name, begun = self.phase or (event["phase"], t)
-        self.phase = None
-        phase = Phase(name, t - begun, bool(event.get("cut")))
-        if name == "detect" and self.incident is not None:
-            self.incident.order.append(f"the end of its processes is noticed after {phase.dur_s:.3g}s")
+        key = event["phase"], event["layer"]
+        at = next((i for i in reversed(range(len(self.phases))) if self.phases[i][:2] == key), None)
+        if at is None:
+            return
+        phase = Phase(key[0], t - self.phases.pop(at)[2], bool(event.get("cut")))
+        if phase.name == "detect" and self.incident is not None:
+            lasted = format_duration(phase.dur_s)
+            self.incident.order.append(f"the end of its processes is noticed after {lasted}")
         elif self.attempt is not None:
             self.attempt.phases.append(phase)
 
