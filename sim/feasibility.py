@@ -156,11 +156,12 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
             segment = (mtbf + detect + wait + lag) * again + (restart if p.running_clock else 0.0)
             wall = segments * segment * _expm1((tau + write) / mtbf)
         wall = min(wall + planned, p.max_wall_s)
-        if fails:
-            wall = min(wall, mtbf)
-        elif endless is not None:
+        if endless is not None and not fails:
             wall = p.max_wall_s
-    strikes = math.fsum(_rate(p, c, wall) * wall for c in kinds) if kinds else 0.0
+    strikes_a_second = math.fsum(_rate(p, c, wall) for c in kinds)
+    if fails:
+        wall = min(wall, mtbf)
+    strikes = strikes_a_second * wall
     silent = math.fsum(_rate(p, c, wall) * wall for c in slow_only)
     idle = (
         sum(p.class_rate[c] * p.hot * p.class_units[c] for c in range(p.n_classes) if _per_node(p, c)) * wall

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator
 
 from sim.scenario import FaultClass, Interval, Law, Scenario
-from sim.schema.fields import ScenarioError
-from sim.study import Study
+from sim.schema.fields import Problem, ScenarioError
+from sim.study import Study, goodput_of
 from sim.units import format_duration
 
 MAX_CANDIDATES = 400
+MAX_EVENTS = 300_000  # log events of all candidates; the nearest ones are tried first
 
 
 def with_interval(scenario: Scenario, steps: int) -> Scenario:
@@ -56,29 +57,36 @@ def best_in_hindsight(scenario: Scenario, seed: int, around_steps: int) -> tuple
     """Return (interval in steps, goodput) of the best interval for exactly these scheduled faults.
 
     Tries the intervals that can be best, one run each: those that divide the job evenly, and those whose save is
-    durable just before a fault; none below an eighth of `around_steps`, and at most 400.
+    durable just before a fault; the nearest to `around_steps` first, none below an eighth of it, as many as hold
+    300,000 log events. Raises `ScenarioError` if none can be run.
     """
-    best, best_goodput = around_steps, -math.inf
-    for steps in _candidates(scenario, around_steps):
+    found: list[tuple[float, int]] = []
+    events, refused = 0, None
+    for steps in sorted(_candidates(scenario, around_steps), key=lambda n: abs(math.log(n / around_steps))):
         try:
             study = Study(with_interval(scenario, steps), seed=seed)
             study.grow(1)
-        except ScenarioError:  # an interval that cannot be run is not the best
-            continue
-        run = study.runs[0]
-        goodput = run.seconds["productive"] / run.wall_s
-        if goodput > best_goodput + 1e-12:
-            best, best_goodput = steps, goodput
-    return best, best_goodput
+        except ScenarioError as error:  # an interval that cannot be run is not the best
+            refused = error
+            events += MAX_EVENTS // 20
+        else:
+            found.append((goodput_of(study.runs[0]), steps))
+            events += study.events
+        if events > MAX_EVENTS:
+            break
+    if not found:
+        raise refused or ScenarioError([Problem("checkpoint.interval", "no interval can be run (got none)")])
+    goodput, steps = max(found)
+    return steps, goodput
 
 
 def _candidates(scenario: Scenario, around_steps: int) -> list[int]:
     lowest = max(1, around_steps // 8)
-    found: dict[int, None] = {}
+    found: dict[int, None] = {around_steps: None}
     for steps in (*_even(scenario.total_steps()), *_before_faults(scenario)):
         if steps >= lowest and len(found) < MAX_CANDIDATES:
             found[steps] = None
-    return sorted(found, reverse=True)
+    return list(found)
 
 
 def _even(total: int) -> Iterator[int]:

@@ -7,7 +7,7 @@ as a check. Advice is judged by goodput: the optimum is flat, and the flat regio
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sim import analytic, feasibility, params
@@ -22,7 +22,7 @@ from sim.reasons import why_different
 from sim.scenario import Scenario, load_scenario
 from sim.schema.fields import Problem, ScenarioError
 from sim.search import Search
-from sim.study import FIRST_RUNS, Progress, Source, Study, check_replications, finite, prices_of
+from sim.study import FIRST_RUNS, Progress, Source, Study, check_replications, finite, goodput_of, prices_of
 from sim.support import unsupported
 from sim.units import shown
 
@@ -156,10 +156,12 @@ def recommend(
     judged, text = scenario, None
     compiled = params.compile_scenario(scenario)
     estimate = feasibility.estimate(scenario, compiled)
-    if estimate.mtbf_s == math.inf:
+    if not _rates_per_s(scenario):
         judged, text = stand_in(scenario, _wall_s(scenario, estimate, seed))
         compiled = params.compile_scenario(judged)
         estimate = feasibility.estimate(judged, compiled)
+    if estimate.mtbf_s == math.inf:  # lives too long for this job, as far as an estimate can tell
+        estimate = replace(estimate, mtbf_s=1.0 / sum(_rates_per_s(judged)))
     closed = closed_forms_s(judged, estimate)
     search = Search(
         judged,
@@ -232,7 +234,7 @@ def _nothing_to_optimise(s: Scenario) -> list[Problem]:
         return [
             Problem("checkpoint.mode", f"has no interval to recommend; now: sync, async {shown(ck.mode)}")
         ]
-    if not _stopping(s):
+    if not _rates_per_s(s) and not s.failures.schedule:
         message = "no fault stops the job, so the best interval is the whole job: state failures.classes"
         return [Problem("failures", f"{message} or failures.schedule (got none)")]
     stall = 0.0 if ck.stall_time is None or ck.mode == "sync" else ck.stall_time.mean_s()
@@ -241,17 +243,19 @@ def _nothing_to_optimise(s: Scenario) -> list[Problem]:
     return []
 
 
-def _stopping(s: Scenario) -> bool:
-    return bool(s.failures.schedule) or any(
-        fault.rate_per_s() > 0.0 and (fault.symptom != "slowdown" or fault.detect is not None)
+def _rates_per_s(s: Scenario) -> list[float]:
+    """Return the long-run rates of the classes whose faults stop the job [1/s]."""
+    return [
+        fault.rate_per_s() * s.units(fault.per or "job")
         for fault in s.failures.classes
-    )
+        if fault.rate_per_s() > 0.0 and (fault.symptom != "slowdown" or fault.detect is not None)
+    ]
 
 
 def _wall_s(scenario: Scenario, estimate: Estimate, seed: int) -> float:
     """Return the wall time [s] of the schedule with the present interval, simulated where that can be run."""
     run = _on_schedule(scenario, seed, scenario.interval_steps())
-    return estimate.wall_s if run is None else run.wall_s
+    return run.wall_s if run is not None and run.completed else estimate.wall_s
 
 
 def _kink_steps(s: Scenario) -> int | None:
@@ -305,7 +309,7 @@ def _on_schedule(scenario: Scenario, seed: int, steps: int) -> RunLedger | None:
 
 
 def _share(run: RunLedger | None) -> float | None:
-    return None if run is None else run.seconds["productive"] / run.wall_s
+    return None if run is None else goodput_of(run)
 
 
 make_callable(__name__)

@@ -29,6 +29,9 @@ SHARP_EVENTS = 500_000
 EVEN_PARTS = 64
 """A job of at most so many intervals is cut evenly: a last, shorter one would cost a save like any other."""
 
+MAX_OVERRUNS = 3
+"""Intervals that may turn out too long to run only when they are run, before the search gives up."""
+
 _COARSE = (-1.0, 0.0, 1.0)  # places around the closed form's interval, in powers of 2
 _FINE = (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5)  # ... around the best of those
 _WIDEN = 20  # factors of 2 (or 4) outwards until the best lies inside
@@ -62,6 +65,7 @@ class Search:
         self.fitted: tuple[int, ...] = ()
         self.expected_noise = 0.0
         self._progress, self._done, self._planned = progress, 0, 0
+        self._overruns = 0
 
     # --- runs
 
@@ -69,15 +73,17 @@ class Search:
         """Run an interval as often as all others; False, with the refusal kept, if it is beyond the limits."""
         if steps in self.refused:
             return False
+        study = self.studies.get(steps)
         try:
-            study = self.studies.get(steps)
             if study is None:
-                study = Study(with_interval(self.scenario, steps), seed=self.seed)
-                self.studies[steps] = study
+                study = self.studies[steps] = Study(with_interval(self.scenario, steps), seed=self.seed)
             study.grow(self.replications, self._tell)
         except ScenarioError as error:
             self.refused[steps] = error
             self.studies.pop(steps, None)
+            self._overruns += study is not None
+            if self._overruns > MAX_OVERRUNS:
+                raise
             return False
         return True
 

@@ -25,7 +25,6 @@ from sim.metrics import (
     interruptions_by_class,
     ledger_fractions,
     metrics,
-    per_run,
 )
 from sim.provenance import provenance
 from sim.scenario import Scenario, load_scenario
@@ -102,7 +101,7 @@ class Result:
     @cached_property
     def worst_replication(self) -> int:
         """Number of the run with the lowest goodput: the one to look at with `goodput timeline`."""
-        goodput = per_run("goodput", self.runs)
+        goodput = [goodput_of(run) for run in self.runs]
         return min(range(len(goodput)), key=goodput.__getitem__)
 
     def to_json(self) -> dict[str, Any]:
@@ -129,13 +128,12 @@ class Result:
         import pandas
 
         names = list(dict.fromkeys(name for run in self.runs for name in run.seconds))
-        goodput = per_run("goodput", self.runs)
         rows = [
             {
                 "replication": i,
                 "outcome": run.outcome,
                 "wall_s": run.wall_s,
-                "goodput": goodput[i],
+                "goodput": goodput_of(run),
                 "interruptions": run.interruptions,
                 **{f"{name}_s": run.seconds.get(name, 0.0) for name in names},
             }
@@ -233,6 +231,11 @@ def enough(productive_s: Sequence[float], wall_s: Sequence[float], faults: int, 
 def room_to_double(runs: int, faults: int, events: int) -> bool:
     """Tell whether twice the runs stay within the counts that bound `auto`."""
     return 2 * runs <= AUTO_RUNS and 2 * faults <= AUTO_FAULTS and 2 * events <= AUTO_EVENTS
+
+
+def goodput_of(run: RunLedger) -> float:
+    """Return the goodput of one run; 0 for a job that failed before any time had passed."""
+    return run.seconds["productive"] / run.wall_s if run.wall_s > 0.0 else 0.0
 
 
 def prices_of(scenario: Scenario) -> Prices:

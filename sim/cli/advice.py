@@ -36,7 +36,9 @@ def run(source: str, sets: Sequence[str], seed: int, replications: str, engine: 
     cli_study.print_scenario(out, scenario)
     print_advice(out, advice)
     cli_out.print_warnings(out, warnings)
-    cli_out.print_command(out, *cli_study.again("recommend", source, sets, seed, advice.replications))
+    cli_out.print_command(
+        out, *cli_study.again("recommend", source, sets, seed, None if runs == "auto" else int(runs))
+    )
 
 
 def print_advice(out: Console, advice: Recommendation) -> None:
@@ -102,6 +104,7 @@ def _sentences(advice: Recommendation) -> list[str]:
         said.append(f"{text}. No one knows a schedule beforehand.")
     noise = f"chance is expected to have cost {100 * advice.expected_noise:.3f} points of it"
     said.append(
-        f"{len(advice.curve)} intervals simulated, {advice.replications} runs each, seed {advice.seed}; {noise}."
+        f"{len(advice.curve)} intervals simulated, the recommended one {advice.replications} times, all on the same "
+        f"faults, seed {advice.seed}; {noise}."
     )
     return said

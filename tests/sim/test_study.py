@@ -179,7 +179,6 @@ def test_provenance_names_the_commit_only_inside_the_checkout():
     (["checkpoint.mode=tiered", "checkpoint.tiers=[{every: 10 steps, survives: all, write_time: 1s}]"],
      "checkpoint.mode"),
     (["checkpoint.load_failure=0.1"], "checkpoint.load_failure"),
-    (["recovery.layers=[in_job, kubernetes]"], "recovery.layers"),
     (["recovery.layers=[in_job, slurm]"], "recovery.layers"),
     (["cluster.lemons={fraction: 0.1, added_rate: 5}"], "cluster.lemons"),
     (["cluster.retire={after: 3}"], "cluster.retire"),
