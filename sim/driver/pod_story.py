@@ -109,7 +109,8 @@ class PodStory:
                 if self._open:
                     self._phase(t, "phase_begin", phase)
             if self._open:
-                self._phase(end, "phase_end", phase)
+                struck = bool(cuts) and cuts[0][0] == end and cuts[0][1] is not None
+                self._phase(end, "phase_end", phase, cut=struck)
             elif end < self.story.env.now or outcome == "resumed":
                 self._detected(end, self.first_fault, int(self.pods.job[pods.FOUND_BY]))
                 self._begin_layer(end)

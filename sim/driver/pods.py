@@ -22,19 +22,7 @@ class PodRestarts:
     def __init__(self, job: Job) -> None:
         self.job, self.story, self.p = job, job.story, job.p
         n = self.p.nodes if self.p.layer_on[codes.KUBERNETES] else 0  # as many lists of a million are slow
-        self.pods = pods.Pods(
-            state=[0] * n,
-            until=[0.0] * n,
-            since=[0.0] * n,
-            begun=[0.0] * n,
-            backoffs=[0] * n,
-            restarts=[0] * n,
-            joined=[0] * n,
-            tries=[0] * n,
-            starts=[0] * n,
-            spent=[[0.0] * len(codes.PHASES) for _ in range(n)],
-            job=[0] * pods.JOB_SIZE,
-        )
+        self.pods = pods.blank(n)
         self._nodes = list(job.pool.nodes.node[:n])  # where each pod was when last looked at
         if n > 0:
             kubernetes.start_pods(self.pods, self.p, 0.0)

@@ -224,17 +224,18 @@ def _go_on_together(pods: Pods, p: Any, now: float, seed: int, replication: int)
             if not pods.joined[i]:
                 return False
         pods.job[COMPLETE] = 1
+        pods.job[LAST] = _last(pods, p, JOINED, 0)
         for i in range(p.nodes):
             if pods.state[i] == JOINED:
                 _start_workers(pods, p, i, now, seed, replication)
         return True
     if all_in(pods, p, STORE):
-        pods.job[LAST] = _last(pods, p, 0)
+        pods.job[LAST] = _last(pods, p, STORE, pods.job[LAST])
         for i in range(p.nodes):
             enter(pods, i, BUILD, now, now + draw(p, INIT_ROW, seed, replication, i, pods.starts[i]))
         return True
     if all_in(pods, p, MEET):
-        pods.job[LAST] = _last(pods, p, pods.job[LAST])
+        pods.job[LAST] = _last(pods, p, MEET, pods.job[LAST])
         loaded = now
         if pods.job[LOAD_NEEDED]:
             loaded += draw(p, LOAD_ROW, seed, replication, p.nodes, pods.starts[0])
@@ -245,10 +246,10 @@ def _go_on_together(pods: Pods, p: Any, now: float, seed: int, replication: int)
 
 
 @rule
-def _last(pods: Pods, p: Any, last: int) -> int:
-    """Return the pod that came last to where all are; at a tie `last`, or the first."""
+def _last(pods: Pods, p: Any, state: int, last: int) -> int:
+    """Return the pod that came last into a state; at a tie `last`: who was late before has kept its place."""
     for i in range(p.nodes):
-        if pods.since[i] > pods.since[last]:
+        if pods.state[i] == state and pods.since[i] > pods.since[last]:
             last = i
     return last
 

@@ -15,6 +15,7 @@ from sim.codes import (
     DETECT,
     INIT,
     NODE_WAIT,
+    PHASES,
     PROCESS_START,
     RENDEZVOUS,
     WARMUP,
@@ -63,6 +64,11 @@ PHASE_OF: Final = (
     NODE_WAIT,
 )
 
+NAMES: Final = (
+    "run", "hung", "exiting", "waiting", "script", "dns", "agent", "connect", "joined", "workers", "store", "build",
+    "meet", "read", "warm", "lost", "homeless",
+)  # fmt: skip
+
 
 class Pods(NamedTuple):
     """The pods of one run, one a node of the job."""
@@ -91,6 +97,23 @@ class Pods(NamedTuple):
     FOUND_BY,  # who ends the ranks that hang
 ) = range(7)
 JOB_SIZE: Final = 7
+
+
+def blank(n: int) -> Pods:
+    """Return room for `n` pods, as lists."""
+    return Pods(
+        state=[0] * n,
+        until=[0.0] * n,
+        since=[0.0] * n,
+        begun=[0.0] * n,
+        backoffs=[0] * n,
+        restarts=[0] * n,
+        joined=[0] * n,
+        tries=[0] * n,
+        starts=[0] * n,
+        spent=[[0.0] * len(PHASES) for _ in range(n)],
+        job=[0] * JOB_SIZE,
+    )
 
 
 @rule

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sim import engine, events
+from sim.accounts.event_kinds import of_one_pod
 from sim.ledger import RunLedger, account
 from sim.scenario import Scenario, load_scenario
 
@@ -140,10 +141,12 @@ def paid_gpu_s(log: list[dict[str, Any]]) -> float:
 
 
 def lines(log: list[dict[str, Any]]) -> list[str]:
-    """Return the log as lines; the run's own begin and end are left out."""
+    """Return the log as lines; the run's own begin and end are left out, and what single pods tell."""
     found: list[str] = []
     begun = 0.0
     for event in log:
+        if of_one_pod(event):
+            continue
         kind, t = event["kind"], event["t"]
         if kind == "phase_begin":
             begun = t
