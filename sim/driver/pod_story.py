@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from sim.engine import Job
 
 LAYER = codes.LAYERS[codes.KUBERNETES]
+MOST_ROWS = 256
+"""Pods that tell their own phases; of more, these first ones, the last one ready and those struck while they restart."""
 Segment = tuple[int, float, float]
 """(phase, begin, end)"""
 Look = tuple[list[int], list[float], int]
@@ -73,7 +75,8 @@ class PodStory:
         self._tell_job(_merged(self._history[last]), outcome)
         job = log[self._first_record :]
         del log[self._first_record :]
-        for pod, segments in enumerate(self._history):
+        for pod in self._rows(last):
+            segments = self._history[pod]
             node = self.job.pool.nodes.node[pod]
             place = {"rank": pod * self.job.p.gpus_per_node, "node": None if node == cluster.NOBODY else node}
             for phase, begin, end in _merged(segments):
@@ -82,6 +85,14 @@ class PodStory:
                 self._record(end, "phase_end", fields)
         of_pods = sorted(log[self._first_record :], key=lambda e: (e["t"], e["kind"] == "phase_begin"))
         log[self._first_record :] = sorted([*_told_with(job, others), *of_pods], key=lambda e: float(e["t"]))
+
+    def _rows(self, last: int) -> list[int]:
+        """Return the pods that tell their own phases: all, or where that would be too many a choice."""
+        n = len(self._history)
+        if n <= MOST_ROWS:
+            return list(range(n))
+        struck = [int(r["rank"]) // self.job.p.gpus_per_node for _, r in self._faults if r.get("rank") is not None]
+        return sorted({*range(MOST_ROWS), last, *struck})
 
     # --- the job
 

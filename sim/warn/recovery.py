@@ -5,6 +5,7 @@ Sources: design.md, section 5.3; field_cases.md (NVRx no-progress stop, kubeflow
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from sim import analytic
@@ -248,3 +249,40 @@ def _pods_restart_alone(v: View) -> Iterator[Finding]:
             f"OnFailure: {v.s.cluster.nodes} pods restart each by its own back-off and time out waiting for the "
             "others; restart them as a gang (JobSet), or in place",
         )
+
+
+@rule(
+    "backoff-limit",
+    "With OnFailure the restarts of all live pods sum up to backoffLimit, and every fault restarts all of them",
+)
+def _backoff_limit(v: View) -> Iterator[Finding]:
+    k8s, pods = v.recovery.kubernetes, v.s.cluster.nodes
+    kinds = list(v.stops_of("kubernetes"))
+    if not kinds or k8s.in_place:
+        return
+    allowed = k8s.backoff_limit + (1 if k8s.restart_policy == "Never" else 0)
+    absorbed = max(0, allowed - 1) // pods
+    expected = sum(kind.expected for kind in kinds)
+    if expected > absorbed:
+        yield (
+            "recovery.kubernetes.backoff_limit",
+            f"{k8s.backoff_limit}, but every fault ends the containers of all {pods} pods at least once: the Job fails "
+            f"at fault {absorbed + 1} at the latest, and {expected:,.3g} are expected; allow at least "
+            f"{pods * (math.floor(expected) + 1):,} or restart the pods as a gang (JobSet)",
+        )
+
+
+@rule(
+    "lost-pod-stays",
+    "With a podFailurePolicy a replacement waits for phase Failed, which a dead kubelet never reports [job docs]",
+)
+def _lost_pod_stays(v: View) -> Iterator[Finding]:
+    k8s = v.recovery.kubernetes
+    if k8s.pod_failure_policy and v.recovery.human_response is None:
+        for kind in v.stops_of("kubernetes"):
+            if kind.fault.symptom == "node_loss":
+                yield (
+                    "recovery.kubernetes.pod_failure_policy",
+                    f"after a lost node ({kind.path}, {_each(kind)}) the replacement never comes, and the job waits "
+                    "until its limits end it; state recovery.human_response, the time until a person deletes the pod",
+                )

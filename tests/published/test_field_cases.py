@@ -300,10 +300,6 @@ def test_a_save_a_minute_after_the_limit_never_comes():
 
 WAITING = [
     # case, the scenario's change that asks for it, path of the refusal, what it must name
-    ("pods restarting alone (kubeflow/trainer#2000): P(a successful restart)",
-     "recovery.layers=[kubernetes]", "recovery.layers", "layer kubernetes"),
-    ("gang recreate against in place (JobSet KEP-467): 130 s -> 10 s at 5,000 nodes",
-     "recovery={layers: [kubernetes], kubernetes: {in_place: true}}", "recovery.layers", "layer kubernetes"),
     ("slurm time limit: requeue after 8 h guaranteed (the hazard itself is in eight-hours.yaml)",
      "recovery={layers: [slurm], slurm: {time_limit: 8h}}", "recovery.layers", "layer slurm"),
     ("pre-emption with warning: save when told (the same case)",
@@ -327,6 +323,6 @@ def test_what_waits_is_refused_by_name(waiting, change, path, named):
 
 
 def test_every_scenario_file_is_a_case_here():
-    text = Path(__file__).read_text()
+    text = "".join(tests.read_text() for tests in Path(__file__).parent.glob("test_*.py"))
     for file in SCENARIOS.glob("*.yaml"):
         assert f'"{file.stem}"' in text and load_scenario(file).name == file.stem
