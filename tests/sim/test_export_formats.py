@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -407,6 +408,18 @@ def test_sections_and_heartbeats(tmp_path):
     assert "rank_section_timeouts" in files["ft_launcher.yaml"]
     assert json.loads(files["settings.json"])["interval"]["steps"] == 90
     assert list(read("kubernetes", tmp_path, "recovery.layers=[fixed]")["files"]) == ["settings.json"]
+
+
+def test_the_launcher_leaves_the_last_write_of_a_tier_in_peace():
+    section = yaml.safe_load(made("ft-launcher", *VARIANTS["tiered"]).text)["fault_tolerance"]
+    assert section["rank_section_timeouts"]["checkpointing"] == 5 * (1 + 275)
+
+
+def test_tiers_whose_names_make_the_same_variable_are_told_apart(tmp_path):
+    overrides = tiers(LOCAL_TIER.replace("local", "a-b"), GLOBAL_TIER.replace("global", "a_b"))
+    variables = read("kubernetes", tmp_path, *overrides)
+    assert variables["GOODPUT_CHECKPOINT_A_B_STEPS"] == "20"
+    assert variables["GOODPUT_CHECKPOINT_A_B_1_STEPS"] == "500"
 
 
 # --- the command
