@@ -177,8 +177,9 @@ def export(
 ) -> None:
     """Write interval and timeouts in the form that a framework reads.
 
-    The interval is the recommended one, unless --keep-interval is given. What the framework would refuse is refused;
-    what it silently ignores, or does otherwise than the model, is told in the file and on stderr.
+    The interval is the recommended one, unless --keep-interval is given.
+
+    What the framework would refuse is refused; what it ignores or does otherwise is told, in the file and on stderr.
     """
     _work("files").export(
         scenario,
