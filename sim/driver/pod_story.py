@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LAYER = codes.LAYERS[codes.KUBERNETES]
 MOST_ROWS = 256
-"""Pods that tell their own phases; of more, these first ones, the last one ready and those struck while they restart."""
+"""Pods that tell their own phases; of more, these first ones, the last one ready and those struck meanwhile."""
 Segment = tuple[int, float, float]
 """(phase, begin, end)"""
 Look = tuple[list[int], list[float], int]
