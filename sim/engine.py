@@ -258,7 +258,7 @@ class Job:
             if phase == codes.PODS:
                 signal = yield from self.pods.lead(self.fresh)
                 if signal is None:
-                    base.pods_resumed(self.inc)
+                    base.pods_resumed(self.inc, self.p)
                     self._resume()
                 return signal
             if phase == codes.NODE_WAIT and not self.pool.can_fill():

@@ -102,7 +102,8 @@ def _has_budget(inc: Any, p: Any, layer: int) -> int:
         return BUDGET
     if layer == IN_JOB and inc[USED_IN_JOB] >= p.max_in_job:
         return BUDGET
-    if layer == IN_JOB and inc[NO_PROGRESS_CYCLES] >= p.max_no_progress:
+    stuck = inc[NO_PROGRESS_CYCLES] >= p.max_no_progress and inc[PROGRESS] <= inc[PROGRESS_AT_CYCLE]
+    if layer == IN_JOB and stuck:
         return NO_PROGRESS
     if layer == NODE_REPLACEMENT and inc[USED_REPLACEMENT] >= p.max_replacements:
         return BUDGET
@@ -199,12 +200,20 @@ def _charge(inc: Any, layer: int) -> None:
 
 
 @rule
-def _renew_budgets(inc: Any, layer: int) -> None:
-    """Give the layers below `layer` what the processes that it started anew had used up."""
+def _renew_budgets(inc: Any, p: Any, layer: int) -> None:
+    """Give the layers below `layer` what the processes that it started anew had used up.
+
+    A launcher that gave up has ended: whoever takes over from it starts a new one, with a new budget.
+    """
     if layer == IN_PROCESS:
         return
     inc[USED_IN_PROCESS] = 0.0
     inc[USED_RESERVE] = 0.0
+    ended = inc[USED_IN_JOB] >= p.max_in_job or inc[NO_PROGRESS_CYCLES] >= p.max_no_progress
+    if layer != IN_JOB and ended:
+        inc[USED_IN_JOB] = 0.0
+        inc[NO_PROGRESS_CYCLES] = 0.0
+        inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
     if layer == FIXED or layer == KUBERNETES:
         inc[USED_IN_JOB] = 0.0
         inc[USED_REPLACEMENT] = 0.0
@@ -280,7 +289,7 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
         if phase == ESCALATE:
             return _hand_over(inc, p, layer, now, seed, replication)
         if phase == RESUMED:
-            _renew_budgets(inc, layer)
+            _renew_budgets(inc, p, layer)
             inc[PHASE] = RESUMED
             return RESUMED, now
         if lasts > 0.0:
@@ -331,9 +340,9 @@ def _to_pods(inc: Any, now: float) -> tuple[int, float]:
 
 
 @rule
-def pods_resumed(inc: Any) -> None:
+def pods_resumed(inc: Any, p: Any) -> None:
     """Close an incident that the pods have led to its end: all their processes are new."""
-    _renew_budgets(inc, KUBERNETES)
+    _renew_budgets(inc, p, KUBERNETES)
     inc[PHASE] = RESUMED
 
 
