@@ -21,10 +21,13 @@ from sim.provenance import provenance
 from sim.reasons import why_different
 from sim.scenario import Scenario, load_scenario
 from sim.schema.fields import Problem, ScenarioError
-from sim.search import Search
+from sim.search import FLAT, Search
 from sim.study import FIRST_RUNS, Progress, Source, Study, check_replications, finite, goodput_of, prices_of
 from sim.support import unsupported
 from sim.units import shown
+
+
+SAVES_IN_TIME = 6  # at most so many saves between two faults that come by the clock are tried
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Setting:
     goodput: float
     ci95: Interval | None
     replications: int
+    completed_fraction: float
+    """Share of the runs that did all their steps."""
 
     def as_json(self) -> dict[str, Any]:
         """Return the setting as JSON values."""
@@ -45,6 +50,7 @@ class Setting:
             "interval_s": self.interval_s,
             "goodput": goodput,
             "replications": self.replications,
+            "completed_fraction": self.completed_fraction,
         }
 
 
@@ -174,11 +180,17 @@ def recommend(
     )
     first = closed["exact"] or closed["async"] or closed["young"] or estimate.interval_s
     best = search.best(first / search.step_s)
+    in_time = [steps for steps in _just_in_time(judged, estimate) if search.can_run(steps)]
+    clocked = max(in_time, key=search.goodput, default=best)
+    if search.goodput(clocked) > search.goodput(best) + FLAT:  # a saw-tooth, which no smooth curve finds
+        best, search.curve = clocked, None
     low, high = search.flat_region(best)
     flat_s = low * search.step_s, high * search.step_s
     now = scenario.interval_steps()
     can_now = search.can_run(now)
     search.sharpen([best, now] if can_now and now != best else [best])
+    if can_now and search.goodput(now) >= search.goodput(best):
+        best = now  # the present interval is as good as any: leave it
     best_runs = search.runs(best)
     now_runs = search.runs(now) if can_now else []
     settings = {steps: _setting(search, steps) for steps in sorted(search.studies)}
@@ -202,6 +214,20 @@ def recommend(
         estimate=estimate,
         provenance=provenance(scenario, seed=seed),
     )
+
+
+def _just_in_time(s: Scenario, e: Estimate) -> list[int]:
+    """Return the intervals whose last save ends just before a fault of the whole job that comes by the clock."""
+    found = []
+    for c in s.failures.classes:
+        law = c.life_law()
+        if law is None or law.kind != "constant" or c.per != "job":
+            continue
+        down_s = 0.0 if s.failures.clock == "running" else e.detect_s + e.restart_s + e.wait_s
+        for saves in range(1, SAVES_IN_TIME + 1):
+            steps = math.floor(((law.mean_s() - down_s) / saves - e.write_s - e.lag_s) / s.nominal_step_s())
+            found += [n for n in (steps, steps - 1) if 1 <= n <= s.total_steps()]
+    return sorted(set(found))
 
 
 def closed_forms_s(scenario: Scenario, estimate: Estimate) -> dict[str, float | None]:
@@ -269,7 +295,8 @@ def _kink_steps(s: Scenario) -> int | None:
 def _setting(search: Search, steps: int) -> Setting:
     runs = search.runs(steps)
     goodput = metrics(runs)["goodput"]
-    return Setting(steps, steps * search.step_s, goodput.mean, goodput.ci95, len(runs))
+    completed = sum(run.completed for run in runs) / len(runs)
+    return Setting(steps, steps * search.step_s, goodput.mean, goodput.ci95, len(runs), completed)
 
 
 def _gains(s: Scenario, now: list[RunLedger], best: list[RunLedger]) -> dict[str, Difference]:

@@ -7,8 +7,11 @@ another one and prints it: a lucky fixed seed must not hide a fault.
 import os
 import secrets
 
-import pytest
-from hypothesis import HealthCheck, settings
+# The rules are compiled to compare them bit by bit, not to be fast: without the optimiser that takes a third of the time.
+os.environ.setdefault("NUMBA_OPT", "0")
+
+import pytest  # noqa: E402 - numba reads its environment when it is first imported
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile("ci", derandomize=True, deadline=None, max_examples=200, print_blob=True)
 settings.register_profile("dev", parent=settings.get_profile("ci"), max_examples=30)
