@@ -100,6 +100,7 @@ class Comparison:
                     "ledger": result.ledger,
                     "completed_fraction": result.completed_fraction,
                     "censored_fraction": result.censored_fraction,
+                    "failures": [failure.as_json() for failure in result.failures],
                     "warnings": [{"path": w.path, "message": w.message} for w in result.warnings],
                 }
                 for name, result in zip(names_of(scenarios), self.results, strict=True)

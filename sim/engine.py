@@ -43,16 +43,17 @@ def simulate_run(
     """As `run`, for a scenario that is compiled already."""
     limit = scenario.limits.max_events if max_events is None else max_events
     story = Story(p, seed, replication, f"{scenario.name}/{seed}/{replication}", limit)
-    return Job(story, [f.name for f in scenario.failures.classes]).go()
+    scheduled = [f.name or "scheduled" for f in params.schedule_in_order(scenario)]
+    return Job(story, [f.name for f in scenario.failures.classes], scheduled).go()
 
 
 class Job:
     """The training job: its first start, its loop, its incidents and its end."""
 
-    def __init__(self, story: Story, class_names: list[str]) -> None:
+    def __init__(self, story: Story, class_names: list[str], schedule_names: list[str]) -> None:
         self.story, self.p = story, story.p
         self.saves = Saves(story)
-        self.strikes = Strikes(story, class_names)
+        self.strikes = Strikes(story, class_names, schedule_names)
         self.strikes.done_now = self.done_now
         self.pool = Pool(story, self.strikes.sources, self.strikes.rates)
         self.pods = PodRestarts(self)

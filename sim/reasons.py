@@ -29,9 +29,13 @@ def why_different(
     young, daly = closed_s["young"] or 0.0, closed_s["daly"] or 0.0
     if flat_s[0] <= young <= flat_s[1] and flat_s[0] <= daly <= flat_s[1]:
         return None
+    formulas = {"Young's": young, "Daly's": daly}
+    out = {whose: s for whose, s in formulas.items() if not flat_s[0] <= s <= flat_s[1]}
+    said = [f"{whose} {format_duration(s)}" for whose, s in out.items()]
+    says = f"neither {said[0]} nor {said[1]} is" if len(said) == 2 else f"{said[0]} is not"
     says = (
-        f"Young's {format_duration(young)} and Daly's {format_duration(daly)} are not both among the intervals "
-        f"within 0.1 point of the best ({format_duration(flat_s[0])} to {format_duration(flat_s[1])})"
+        f"{says[0].upper()}{says[1:]} among the intervals within 0.1 point of the best "
+        f"({format_duration(flat_s[0])} to {format_duration(flat_s[1])})"
     )
     return f"{says}: {_reason(scenario, p, estimate, closed_s, best_s, flat_s, runs)}."
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sim import engine as events_engine
 from sim import feasibility, params
 from sim.accounts.estimate import ratio_interval
+from sim.accounts.unfinished import Failure, failures_of
 from sim.ledger import RunLedger, account
 from sim.metrics import (
     Metric,
@@ -100,9 +101,13 @@ class Result:
 
     @cached_property
     def worst_replication(self) -> int:
-        """Number of the run with the lowest goodput: the one to look at with `goodput timeline`."""
-        goodput = [goodput_of(run) for run in self.runs]
-        return min(range(len(goodput)), key=goodput.__getitem__)
+        """Number of the run to look at with `goodput timeline`: a failed one, else the one of lowest goodput."""
+        return min(range(len(self.runs)), key=lambda i: (not self.runs[i].failed, goodput_of(self.runs[i])))
+
+    @cached_property
+    def failures(self) -> list[Failure]:
+        """The runs that did not complete, by reason, the most frequent first."""
+        return failures_of(self.runs)
 
     def to_json(self) -> dict[str, Any]:
         """Return the record that `goodput simulate --json` prints; infinite values are null."""
@@ -119,6 +124,7 @@ class Result:
             "completed_fraction": self.completed_fraction,
             "censored_fraction": self.censored_fraction,
             "worst_replication": self.worst_replication,
+            "failures": [failure.as_json() for failure in self.failures],
             "version": self.provenance["version"],
             "provenance": self.provenance,
         }

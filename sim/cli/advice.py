@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
+from sim.accounts.unfinished import FEW
 from sim.cli import out as cli_out
 from sim.cli import study as cli_study
 from sim.cli import text as cli_text
@@ -34,11 +35,27 @@ def run(source: str, sets: Sequence[str], seed: int, replications: str, engine: 
         return
     out = cli_out.console()
     cli_study.print_scenario(out, scenario)
+    if advice.best.completed_fraction < FEW:
+        _print_unfinished(out, advice)
+        cli_out.print_warnings(out, [warning for warning in warnings if warning.severity == "warning"])
+        warnings = [warning for warning in warnings if warning.severity != "warning"]
     print_advice(out, advice)
     cli_out.print_warnings(out, warnings)
     cli_out.print_command(
         out, *cli_study.again("recommend", source, sets, seed, None if runs == "auto" else int(runs))
     )
+
+
+def _print_unfinished(out: Console, advice: Recommendation) -> None:
+    """Say that no interval lets most runs complete: the advice is then about lost jobs."""
+    runs = advice.replications
+    failed = runs - round(advice.best.completed_fraction * runs)
+    text = (
+        f"Most runs do not complete: {failed} of {runs} end before their last step even with the recommended interval. "
+        "Look at `goodput simulate` and the restart layers first; the interval matters little until jobs complete."
+    )
+    out.print()
+    out.print(Text(text, style="red"))
 
 
 def print_advice(out: Console, advice: Recommendation) -> None:
@@ -102,9 +119,9 @@ def _sentences(advice: Recommendation) -> list[str]:
             if goodput is not None:
                 text += f", {what} interval {cli_text.value('goodput', goodput)}"
         said.append(f"{text}. No one knows a schedule beforehand.")
-    noise = f"chance is expected to have cost {100 * advice.expected_noise:.3f} points of it"
     said.append(
         f"{len(advice.curve)} intervals simulated, the recommended one {advice.replications} times, all on the same "
-        f"faults, seed {advice.seed}; {noise}."
+        f"faults, seed {advice.seed}. With endless runs the choice might be another, better by about "
+        f"{100 * advice.expected_noise:.3f} points of goodput."
     )
     return said

@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from sim.accounts.unfinished import FEW
 from sim.cli import out as cli_out
 from sim.cli import study as cli_study
 from sim.cli import text as cli_text
@@ -44,6 +45,12 @@ def run(
         return
     out = cli_out.console()
     _print_names(out, names)
+    looks = _looks(sources, sets, vs, seed)
+    for letter, result, look in zip(_letters(names), found.results, looks, strict=True):
+        cli_out.print_failures(out, result, look, letter)
+    if any(result.completed_fraction < FEW for result in found.results):
+        cli_out.print_warnings(out, [warning for warning in warnings if warning.severity == "warning"])
+        warnings = [warning for warning in warnings if warning.severity != "warning"]
     if len(names) <= SIDE_BY_SIDE:
         _print_designs(out, found, names)
         _print_differences(out, found, names)
@@ -69,8 +76,19 @@ def designs(sources: Sequence[str], sets: Sequence[str], vs: Sequence[str]) -> l
     if not sets and not vs:
         message = f"give two or more, or one with --set or --vs {shown(sources[0])}"
         raise ScenarioError([Problem("SCENARIO", message)])
-    first, second = (sets, vs) if sets and vs else ([], sets or vs)
-    return list(variants(sources[0], first, second))
+    return list(variants(sources[0], *_changes(sets, vs)))
+
+
+def _changes(sets: Sequence[str], vs: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Return what is changed in each of two designs of one scenario."""
+    return (sets, vs) if sets and vs else ([], sets or vs)
+
+
+def _looks(sources: Sequence[str], sets: Sequence[str], vs: Sequence[str], seed: int) -> list[list[str]]:
+    """Return the arguments of `goodput timeline` for each design, but the replication."""
+    if len(sources) > 1:
+        return [cli_study.again("timeline", source, sets, seed, None) for source in sources]
+    return [cli_study.again("timeline", sources[0], changed, seed, None) for changed in _changes(sets, vs)]
 
 
 def _again(

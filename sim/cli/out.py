@@ -21,6 +21,7 @@ from sim.schema.fields import Problem, ScenarioError
 from sim.units import shown
 
 if TYPE_CHECKING:
+    from sim.study import Result
     from sim.warn import Warning
 
 Progress = Callable[[int, int], None]
@@ -79,6 +80,16 @@ def finite(data: Any) -> Any:
 def warning_records(warnings: Sequence[Warning]) -> list[dict[str, str]]:
     """Return warnings as JSON values: path, message, rule, severity."""
     return [asdict(warning) for warning in warnings]
+
+
+def print_failures(out: Console, result: Result, look: Sequence[str], name: str = "") -> None:
+    """Tell of the runs that did not complete; `look` are the arguments of `goodput timeline` but the replication."""
+    for failure in result.failures:
+        command = shlex.join(["goodput", *look, "--replication", str(failure.first_replication)])
+        text = f"{name}{': ' if name else ''}{failure.text(result.replications)}; see `{command}`"
+        style = "red" if failure.outcome == "failed" else "yellow"
+        out.print()
+        out.print(Text.assemble((text, style)))
 
 
 def print_warnings(out: Console, warnings: Sequence[Warning]) -> None:

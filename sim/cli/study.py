@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sim.accounts.unfinished import FEW
 from sim.cli import out as cli_out
 from sim.cli import text as cli_text
 from sim.published import Figure, figures
@@ -48,6 +49,10 @@ def run(
         return
     out = cli_out.console()
     print_scenario(out, scenario)
+    cli_out.print_failures(out, result, again("timeline", source, sets, seed, None))
+    if result.completed_fraction < FEW:  # what is missing comes before numbers of jobs that do not complete
+        cli_out.print_warnings(out, [warning for warning in warnings if warning.severity == "warning"])
+        warnings = [warning for warning in warnings if warning.severity != "warning"]
     print_metrics(out, result, every)
     print_ledger(out, result.ledger, result.metrics["wall_time_s"].mean, result.gpu_hours)
     print_interruptions(out, result)

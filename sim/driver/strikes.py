@@ -28,8 +28,8 @@ class Slow:
 class Strikes:
     """The faults of one run, on their way to the job."""
 
-    def __init__(self, story: Story, class_names: list[str]) -> None:
-        self.story, self.p, self.names = story, story.p, class_names
+    def __init__(self, story: Story, class_names: list[str], schedule_names: list[str]) -> None:
+        self.story, self.p, self.names, self.schedule_names = story, story.p, class_names, schedule_names
         p = self.p
         self.sources = failures.Sources(
             [[0.0, 0.0, 0.0, math.inf, 0] for _ in range(2 * p.n_classes)],
@@ -98,7 +98,7 @@ class Strikes:
             scope=scope,
             gil_held=p.scheduled_gil_held[i],
             fault_class=-1,
-            name="scheduled",
+            name=self.schedule_names[i],
             node=None if scope == codes.JOB else nodes.node[rank // p.gpus_per_node],
             nodes=[nodes.node[s] for s in slots],
             slots=slots,
