@@ -237,6 +237,7 @@ def test_all_times_scaled_scale_the_wall_time(mapping, seed, factor):
         "unwind": 1,
     }
     layers = mapping["recovery"]["layers"]
+    assume("kubernetes" not in layers)
     if "in_job" not in layers and layers != ["fixed"]:
         layers.insert(1 if layers[0] == "in_process" else 0, "in_job")
     assume(not unsupported(load_scenario(mapping)))
