@@ -26,7 +26,6 @@ from sim.study import FIRST_RUNS, Progress, Source, Study, check_replications, f
 from sim.support import unsupported
 from sim.units import shown
 
-
 SAVES_IN_TIME = 6  # at most so many saves between two faults that come by the clock are tried
 
 

@@ -7,7 +7,7 @@ another one and prints it: a lucky fixed seed must not hide a fault.
 import os
 import secrets
 
-# The rules are compiled to compare them bit by bit, not to be fast: without the optimiser that takes a third of the time.
+# Rules are compiled here to be compared bit by bit, not to be fast: without the optimiser it takes a third of the time.
 os.environ.setdefault("NUMBA_OPT", "0")
 
 import pytest  # noqa: E402 - numba reads its environment when it is first imported
