@@ -21,7 +21,7 @@ from typing import Annotated, Any
 from pydantic import PlainValidator, WithJsonSchema
 
 from sim.schema import io as scenario_io
-from sim.schema import yaml_text
+from sim.schema import patterns, yaml_text
 from sim.schema.cluster import NO_TIME, Cluster, Economics, Limits, RepairStage, Workload
 from sim.schema.faults import Checkpoint, Failures, FaultClass, Interval, ScheduledFault, Slowdown, Tier
 from sim.schema.fields import Block, Layer, Problem, ScenarioError, Scope, Symptom, Text
@@ -244,7 +244,7 @@ def dump_yaml(scenario: Scenario) -> str:
 def json_schema() -> dict[str, Any]:
     """Describe the scenario file as a JSON Schema, each key with its meaning."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": scenario_io.SCHEMA_FILE}
-    return head | scenario_io.describe(Scenario.model_json_schema(), Scenario)
+    return head | patterns.share(scenario_io.describe(Scenario.model_json_schema(), Scenario))
 
 
 def scenario_hash(scenario: Scenario) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import PlainSerializer, PlainValidator, WithJsonSchema, model_validator
 
+from sim.schema import patterns
 from sim.schema.cluster import MAX_STEPS, NO_TIME
 from sim.schema.fields import (
     Bandwidth,
@@ -98,7 +99,7 @@ IntervalField = Annotated[
     Interval,
     PlainValidator(Interval.parse),
     PlainSerializer(_write_interval),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string", "examples": ["500 steps", "30min"]}]}),
+    WithJsonSchema(patterns.INTERVAL),
 ]
 Symptoms = Annotated[
     tuple[Symptom, ...],
@@ -137,7 +138,7 @@ class Tier(Block):
     name: ItemName | None = None
     """Name, for paths such as checkpoint.tiers.local.every."""
     every: IntervalField
-    """Useful work between two saves of this tier."""
+    """Useful work between two saves of this tier: a bare number is seconds, '500 steps' are steps."""
     survives: Symptoms
     """Symptoms after which this tier can still be loaded."""
     write_time: LawField
@@ -154,7 +155,7 @@ class Checkpoint(Block):
     mode: Literal["none", "ideal", "sync", "async", "local", "tiered"]
     """none loses everything, ideal nothing; sync stops the loop for the write, async for the staging only."""
     interval: IntervalField | None = None
-    """Useful work between two saves, counted from step 0."""
+    """Useful work between two saves, counted from step 0: a bare number is seconds, '500 steps' are steps."""
     write_time: LawField | None = None
     """Time until a save is durable; or give bytes and bandwidth."""
     stall_time: LawField | None = None

@@ -22,7 +22,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from sim import units
-from sim.schema.law import KINDS, Law, LawError
+from sim.schema import patterns
+from sim.schema.law import Law, LawError
 from sim.units import shown
 
 Symptom = Literal[
@@ -180,38 +181,16 @@ def _write_law(law: Law, info: Any) -> Any:
     return law.plain(text=info.mode == "json")
 
 
-_TIME_SCHEMA: dict[str, Any] = {
-    "anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "examples": ["4h30m", "275s", "500ms"]}]
-}
-_LAW_BODY: dict[str, Any] = {
-    "type": "object",
-    "minProperties": 1,
-    "maxProperties": 1,
-    "additionalProperties": False,
-    "properties": {kind: {} for kind in KINDS},
-    "examples": [{"exponential": {"mean": "5min"}}, {"weibull": {"shape": 0.8, "mean": "60h"}}],
-}
-_LAW_SCHEMA = {"anyOf": [*_TIME_SCHEMA["anyOf"], _LAW_BODY]}
-_SHAPE_SCHEMA = {"anyOf": [{"type": "string", "enum": ["exponential", "constant"]}, _LAW_BODY]}
-_OFF_SCHEMA = {"anyOf": [*_TIME_SCHEMA["anyOf"], {"const": "off"}]}
-
-
-def _size_schema(example: str) -> dict[str, Any]:
-    return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "examples": [example]}]}
-
-
-Duration = Annotated[float, *_field(units.parse_duration, units.exact_duration, _TIME_SCHEMA)]
+Duration = Annotated[float, *_field(units.parse_duration, units.exact_duration, patterns.TIME)]
 PositiveDuration = Annotated[
-    float, *_field(_positive(units.parse_duration), units.exact_duration, _TIME_SCHEMA)
+    float, *_field(_positive(units.parse_duration), units.exact_duration, patterns.POSITIVE_TIME)
 ]
-Timeout = Annotated[float, *_field(_or_off, _write_or_off, _OFF_SCHEMA)]
-Bytes = Annotated[float, *_field(_positive(units.parse_bytes), units.exact_bytes, _size_schema("48.2GB"))]
+Timeout = Annotated[float, *_field(_or_off, _write_or_off, patterns.TIMEOUT)]
+Bytes = Annotated[float, *_field(_positive(units.parse_bytes), units.exact_bytes, patterns.BYTES)]
 Bandwidth = Annotated[
-    float, *_field(_positive(units.parse_bandwidth), units.exact_bandwidth, _size_schema("175MB/s"))
+    float, *_field(_positive(units.parse_bandwidth), units.exact_bandwidth, patterns.BANDWIDTH)
 ]
-Rate = Annotated[
-    float, *_field(lambda x: units.parse_rate(x)[0], units.exact_rate, _size_schema("3.8 per 1000 node-days"))
-]
+Rate = Annotated[float, *_field(lambda x: units.parse_rate(x)[0], units.exact_rate, patterns.RATE)]
 Probability = Annotated[
     float, PlainValidator(_real(0, 1)), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
 ]
@@ -226,10 +205,15 @@ Budget = Annotated[int, *whole(0, 10**9)]
 Flag = Annotated[bool, PlainValidator(_flag), WithJsonSchema({"type": "boolean"})]
 Text = Annotated[str, PlainValidator(_text), WithJsonSchema({"type": "string"})]
 ItemName = Annotated[str, PlainValidator(_item_name), WithJsonSchema({"type": "string"})]
-LawField = Annotated[Law, PlainValidator(_read_law), PlainSerializer(_write_law), WithJsonSchema(_LAW_SCHEMA)]
+LawField = Annotated[
+    Law, PlainValidator(_read_law), PlainSerializer(_write_law), WithJsonSchema(patterns.LAW)
+]
 PositiveLaw = Annotated[
-    Law, PlainValidator(_read_positive_law), PlainSerializer(_write_law), WithJsonSchema(_LAW_SCHEMA)
+    Law,
+    PlainValidator(_read_positive_law),
+    PlainSerializer(_write_law),
+    WithJsonSchema(patterns.POSITIVE_LAW),
 ]
 ShapeField = Annotated[
-    Law, PlainValidator(_read_shape), PlainSerializer(_write_law), WithJsonSchema(_SHAPE_SCHEMA)
+    Law, PlainValidator(_read_shape), PlainSerializer(_write_law), WithJsonSchema(patterns.SHAPE)
 ]

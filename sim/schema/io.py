@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from sim import catalog
 from sim.schema import yaml_text
 from sim.schema.fields import Problem, ScenarioError
+from sim.schema.law import Law
 from sim.schema.problems import block_in, item_step
 from sim.units import shown
 
@@ -136,7 +137,7 @@ def _put(here: dict[str, Any], key: str, value: Any) -> None:
 
 
 def describe(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """Put the docstring under each field into the JSON Schema of a model.
+    """Put the docstring under each field, and laws as a scenario writes them, into the JSON Schema of a model.
 
     Pydantic can do so itself, but parses all sources at import: that costs every command 0.2 s.
     """
@@ -158,6 +159,9 @@ def describe(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
         for field, keys in body.get("properties", {}).items():
             if field in docs:
                 keys["description"] = docs[field]
+            default = blocks[name].model_fields[field].default
+            if isinstance(default, Law):  # pydantic writes its attributes, not the text that a scenario holds
+                keys["default"] = default.plain(text=True)
     return schema
 
 

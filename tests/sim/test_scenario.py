@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pickle
+import re
 import subprocess
 import sys
 import time
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
+from sim import catalog, units
 from sim.scenario import (
     Interval,
     Law,
@@ -24,6 +27,8 @@ from sim.scenario import (
     scenario_hash,
     to_mapping,
 )
+from sim.schema import io as scenario_io
+from sim.schema import patterns, yaml_text
 
 DESIGN_EXAMPLE = """\
 name: my-run
@@ -670,11 +675,102 @@ def test_the_hash_is_the_same_in_another_process():
 def test_every_key_of_the_schema_is_explained():
     schema = json_schema()
     assert schema["$id"] == "goodput-scenario.schema.json"
-    for name, body in [("Scenario", schema), *schema["$defs"].items()]:
+    blocks = {name: body for name, body in schema["$defs"].items() if name not in patterns.SHARED}
+    for name, body in [("Scenario", schema), *blocks.items()]:
         assert body["additionalProperties"] is False, name
         for key, value in body["properties"].items():
             assert len(value.get("description", "")) >= 8, f"{name}.{key}"
     json.dumps(schema)
+
+
+def parts_of(schema, path=()):
+    """Each mapping inside a schema, with its path."""
+    if isinstance(schema, dict):
+        yield path, schema
+    for key, value in schema.items() if isinstance(schema, dict) else enumerate(schema):
+        if isinstance(value, (dict, list)):
+            yield from parts_of(value, (*path, key))
+
+
+def test_each_default_keeps_its_own_schema():
+    schema = json_schema()
+    Draft202012Validator.check_schema(schema)
+    with_default = [(path, part) for path, part in parts_of(schema) if "default" in part]
+    assert len(with_default) > 50
+    for path, part in with_default:
+        wrong = Draft202012Validator(part | {"$defs": schema["$defs"]}).iter_errors(part["default"])
+        assert not [error.message for error in wrong], path
+
+
+def test_the_schema_takes_what_loads():
+    schema = Draft202012Validator(json_schema())
+    design = yaml_text.read(DESIGN_EXAMPLE, "design")
+    for data in (FULL, SMALL, design, *(to_mapping(load_scenario(name)) for name in catalog.names())):
+        assert not [error.message for error in schema.iter_errors(json.loads(json.dumps(data)))]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("checkpoint.interval", "thirty minutes"),
+        ("checkpoint.interval", "0 steps"),
+        ("checkpoint.interval", 0),
+        ("checkpoint.interval", "1.5 steps"),
+        ("workload.step_time", "2s4h"),
+        ("workload.step_time", 0),
+        ("workload.init", ""),
+        ("workload.init", "5 parsecs"),
+        ("workload.init", {"exponential": {}}),
+        ("workload.init", {"exponential": {"mean": "5min", "shape": 2}}),
+        ("workload.init", {"weibull": {"shape": 0, "mean": "5min"}}),
+        ("workload.init", {"normal": {"mean": "5min"}}),
+        ("workload.init", {"empirical": []}),
+        ("workload.init", {"uniform": {"low": 1, "high": 2}, "exponential": {"mean": 1}}),
+        ("recovery.nccl_timeout", "never"),
+        ("checkpoint.bytes", "48.2 gigabytes"),
+        ("checkpoint.bandwidth.aggregate", "175MB"),
+        ("failures.classes.gpu.rate", "3 a day"),
+        ("failures.classes.gpu.rate", "3 per 1000 pod-days"),
+        ("failures.classes.gpu.law", {"weibull": {"shape": 0.8, "mean": "60h"}}),
+        ("failures.classes.hang.mtbf", "60 hrs.")
+    ],
+)  # fmt: skip
+def test_the_schema_refuses_what_is_refused(path, value):
+    schema = Draft202012Validator(json_schema())
+    assert problems(FULL, [f"{path}={json.dumps(value)}"])
+    assert list(schema.iter_errors(scenario_io.override(FULL, [f"{path}={json.dumps(value)}"])))
+
+
+def read_by(parse, text):
+    try:
+        parse(text)
+    except ValueError:
+        return False
+    return True
+
+
+UNIT_WORDS = [*units._RATE_TIME_S, *units._DIVISOR, "B", "GB", "KiB", "MB/s", "Gbps", "b/s", "steps", "step", "x"]
+TEXTS = st.lists(
+    st.sampled_from([*UNIT_WORDS, "1", "2.5", "0", "1e3", ".", " ", "-", "per ", "node-", "job-", "/s"]), max_size=5
+)
+
+
+@settings(max_examples=400)
+@given(TEXTS.map("".join) | st.tuples(st.sampled_from(["3", "1.5 ", "2 per ", "2 per 10 node-"]),
+       st.sampled_from(UNIT_WORDS)).map("".join))  # fmt: skip
+def test_the_patterns_say_what_the_parsers_read(text):
+    schemas = {
+        units.parse_duration: patterns.SHARED["DurationText"],
+        units.parse_bytes: patterns.BYTES["anyOf"][1],
+        units.parse_bandwidth: patterns.BANDWIDTH["anyOf"][1],
+        units.parse_rate: patterns.RATE["anyOf"][1],
+    }
+    for parse, schema in schemas.items():
+        matched = re.search(schema["pattern"], text) is not None
+        if read_by(parse, text):
+            assert matched, (parse, text)
+        elif matched:  # only what a pattern cannot tell: a size of the number
+            assert re.search(r"per\s+0|e3", text), (parse, text)
 
 
 # --- files, junk, and nothing but ScenarioError
