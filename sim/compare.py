@@ -2,6 +2,9 @@
 
 Run i of every scenario draws the same numbers (sim/draws.py), so what chance does to both cancels in the difference;
 a fault class of the same name meets the same faults in both, whatever else differs.
+
+Wall time, GPU-hours and cost are those of the replications that complete in every scenario, in the columns as in the
+differences: a job that ends early is neither fast nor cheap. Goodput and interruptions are of all runs.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from typing import Any, Literal
 
 from sim.accounts.estimate import difference_interval
 from sim.callable_module import make_callable
-from sim.metrics import Difference, paired_difference, per_run
+from sim.metrics import Difference, Metric, metrics, paired_difference, per_run
 from sim.provenance import provenance
 from sim.scenario import Scenario, load_scenario
 from sim.schema.fields import Problem, ScenarioError
@@ -32,6 +35,7 @@ from sim.study import (
 from sim.units import shown
 
 METRICS = ("goodput", "wall_time_s", "gpu_hours", "interruptions", "usd")
+OF_WHOLE_JOBS = ("wall_time_s", "gpu_hours", "usd")
 MAX_SCENARIOS = 20
 
 
@@ -73,6 +77,15 @@ class Comparison:
     results: tuple[Result, ...]
     contrasts: tuple[Contrast, ...]
     seed: int
+    completed_in_all: int
+    """Replications that complete in every scenario: what OF_WHOLE_JOBS are about."""
+    of_whole_jobs: tuple[dict[str, Metric], ...]
+    """OF_WHOLE_JOBS of each scenario over these; empty without any."""
+
+    def metrics(self, i: int) -> dict[str, Metric]:
+        """Return the metrics of scenario `i`, each over the runs that its difference is about."""
+        all_runs = {key: metric for key, metric in self.results[i].metrics.items() if key in METRICS}
+        return {key: m for key, m in all_runs.items() if key not in OF_WHOLE_JOBS} | self.of_whole_jobs[i]
 
     @property
     def replications(self) -> int:
@@ -94,19 +107,18 @@ class Comparison:
             "scenarios": [
                 {
                     "scenario": name,
-                    "metrics": {
-                        key: metric.as_json() for key, metric in result.metrics.items() if key in METRICS
-                    },
+                    "metrics": {key: metric.as_json() for key, metric in self.metrics(i).items()},
                     "ledger": result.ledger,
                     "completed_fraction": result.completed_fraction,
                     "censored_fraction": result.censored_fraction,
                     "failures": [failure.as_json() for failure in result.failures],
                     "warnings": [{"path": w.path, "message": w.message} for w in result.warnings],
                 }
-                for name, result in zip(names_of(scenarios), self.results, strict=True)
+                for i, (name, result) in enumerate(zip(names_of(scenarios), self.results, strict=True))
             ],
             "comparisons": [contrast.as_json() for contrast in self.contrasts],
             "replications": self.replications,
+            "completed_in_all": self.completed_in_all,
             "seed": self.seed,
             "warnings": [{"path": w.path, "message": w.message} for w in self.warnings],
             "version": origin["version"],
@@ -142,11 +154,15 @@ def compare(
         if replications != "auto" or _enough(studies):
             break
         runs *= 2
+    whole = [i for i in range(runs) if all(study.runs[i].completed for study in studies)]
     contrasts = [
-        _contrast(study, name, studies[0], names[0])
+        _contrast(study, name, studies[0], names[0], whole)
         for study, name in zip(studies[1:], names[1:], strict=True)
     ]
-    return Comparison(tuple(study.result() for study in studies), tuple(contrasts), seed)
+    results = tuple(study.result() for study in studies)
+    return Comparison(
+        results, tuple(contrasts), seed, len(whole), tuple(_of_whole_jobs(study, whole) for study in studies)
+    )
 
 
 def variants(source: Source, a: Sequence[str], b: Sequence[str]) -> tuple[Scenario, Scenario]:
@@ -210,16 +226,22 @@ def _productive_and_wall(study: Study) -> tuple[list[float], list[float]]:
     return [run.seconds["productive"] for run in study.runs], [run.wall_s for run in study.runs]
 
 
-def _contrast(study: Study, name: str, base: Study, base_name: str) -> Contrast:
+def _of_whole_jobs(study: Study, whole: Sequence[int]) -> dict[str, Metric]:
+    if not whole:
+        return {}
+    found = metrics([study.runs[i] for i in whole], prices_of(study.scenario))
+    return {key: found[key] for key in OF_WHOLE_JOBS if key in found}
+
+
+def _contrast(study: Study, name: str, base: Study, base_name: str, whole: Sequence[int]) -> Contrast:
     differences = {
-        key: paired_difference(key, study.runs, base.runs)
-        for key in ("goodput", "gpu_hours", "interruptions")
+        key: paired_difference(key, study.runs, base.runs) for key in ("goodput", "interruptions")
     }
-    pairs = [(a, b) for a, b in zip(study.runs, base.runs, strict=True) if a.completed and b.completed]
-    if pairs:  # the wall time of a job that never finishes is no time to compare with
-        first, second = [a for a, _ in pairs], [b for _, b in pairs]
-        differences["wall_time_s"] = paired_difference("wall_time_s", first, second)
-    usd = _cost_difference(study, base)
+    if whole:
+        first, second = [study.runs[i] for i in whole], [base.runs[i] for i in whole]
+        for key in ("wall_time_s", "gpu_hours"):
+            differences[key] = paired_difference(key, first, second)
+    usd = _cost_difference(study, base, whole)
     if usd is not None:
         differences["usd"] = usd
     a, b = per_run("goodput", study.runs), per_run("goodput", base.runs)
@@ -234,12 +256,13 @@ def _contrast(study: Study, name: str, base: Study, base_name: str) -> Contrast:
     )
 
 
-def _cost_difference(study: Study, base: Study) -> Difference | None:
+def _cost_difference(study: Study, base: Study, whole: Sequence[int]) -> Difference | None:
     """Return the difference in USD a run, each scenario at its own price; None unless both have one."""
     ours, theirs = prices_of(study.scenario), prices_of(base.scenario)
-    if ours.usd_per_gpu_hour is None or theirs.usd_per_gpu_hour is None:
+    if ours.usd_per_gpu_hour is None or theirs.usd_per_gpu_hour is None or not whole:
         return None
-    a, b = per_run("usd", study.runs, ours), per_run("usd", base.runs, theirs)
+    a = per_run("usd", [study.runs[i] for i in whole], ours)
+    b = per_run("usd", [base.runs[i] for i in whole], theirs)
     ones = [1.0] * len(a)
     higher = math.fsum(1.0 if x > y else 0.5 if x == y else 0.0 for x, y in zip(a, b, strict=True))
     mean = (math.fsum(a) - math.fsum(b)) / len(a)

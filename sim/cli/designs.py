@@ -116,7 +116,7 @@ def _warnings(scenarios: Sequence[Scenario]) -> list[Warning]:
 def _print_designs(out: Console, found: Comparison, names: Sequence[str]) -> None:
     made = cli_out.table("", *(f">{letter}" for letter in _letters(names)), title=_runs(found))
     for metric in METRICS:
-        values = [result.metrics.get(metric) for result in found.results]
+        values = [found.metrics(i).get(metric) for i in range(len(found.results))]
         if all(value is None for value in values):
             continue
         made.add_row(
@@ -132,6 +132,16 @@ def _print_designs(out: Console, found: Comparison, names: Sequence[str]) -> Non
             *(cli_text.value("completed_fraction", result.completed_fraction) for result in found.results),
         )
     cli_out.show(out, made)
+    _print_rule(out, found)
+
+
+def _print_rule(out: Console, found: Comparison) -> None:
+    """Say which runs wall time, GPU-hours and cost are about, where not all complete."""
+    if any(result.completed_fraction < 1.0 for result in found.results):
+        whole = f"the {found.completed_in_all} of {found.replications} runs that complete in every design"
+        if not found.completed_in_all:
+            whole = "no run: none completes in every design"
+        out.print(Text(f"  Wall time, GPU-hours and cost are of {whole}; the rest is of all runs.", style="yellow"))
 
 
 def _runs(found: Comparison) -> str:
@@ -151,7 +161,7 @@ def _print_rows(out: Console, found: Comparison, names: Sequence[str]) -> None:
     columns = ("", ">goodput", ">95 %", f">minus {letters[0]}", ">95 %", ">wall time")
     made = cli_out.table(*columns, title=_runs(found))
     for i, (letter, result) in enumerate(zip(letters, found.results, strict=True)):
-        goodput, wall = result.metrics["goodput"], result.metrics["wall_time_s"]
+        goodput, wall = result.metrics["goodput"], found.metrics(i).get("wall_time_s")
         apart = found.contrasts[i - 1].differences["goodput"] if i else None
         made.add_row(
             letter,
@@ -159,9 +169,10 @@ def _print_rows(out: Console, found: Comparison, names: Sequence[str]) -> None:
             cli_text.interval("goodput", goodput.ci95),
             cli_text.difference("goodput", apart.mean if apart else None),
             cli_text.interval("goodput", apart.ci95 if apart else None, as_difference=True),
-            cli_text.value("wall_time_s", wall.mean),
+            cli_text.value("wall_time_s", None if wall is None else wall.mean),
         )
     cli_out.show(out, made)
+    _print_rule(out, found)
 
 
 def _letters(names: Sequence[str]) -> list[str]:

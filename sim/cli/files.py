@@ -40,6 +40,7 @@ def export(
 
     exports.check_format(form)
     cli_out.check_engine(engine)
+    cli_out.check_place(output)
     runs = cli_out.replications_of(replications)
     scenario = load_scenario(source, sets)
     advice = None if keep_interval else _advice(scenario, seed, runs)
@@ -219,6 +220,7 @@ def catalog_show(name: str, as_json: bool) -> None:
 
 def schema(output: Path | None) -> None:
     """Print the JSON Schema of the scenario file, or write it."""
+    cli_out.check_place(output)
     text = json.dumps(json_schema(), indent=2) + "\n"
     if output is None:
         sys.stdout.write(text)

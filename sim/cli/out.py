@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rich.console import Console
@@ -106,6 +108,21 @@ def print_command(out: Console, *arguments: str) -> None:
     out.print()
     command = shlex.join(["goodput", *arguments])
     out.print(Text.assemble(("Reproduce: ", "dim"), command), soft_wrap=True)
+
+
+def check_place(path: Path | None) -> None:
+    """Raise `OSError` at once for a file that cannot be written where it is wanted, before anything is computed."""
+    if path is None:
+        return
+    folder = path.parent
+    if not folder.exists():
+        raise FileNotFoundError(errno.ENOENT, "no such folder to write to", str(folder))
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "is a file, not a folder to write to", str(folder))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder, not a file to write", str(path))
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, "no permission to write in this folder", str(folder))
 
 
 def replications_of(text: str) -> int | str:

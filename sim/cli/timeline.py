@@ -51,6 +51,8 @@ def run(
 
     cli_out.check_engine(engine)
     limit = _limit(incidents)
+    for path in (log, html):
+        cli_out.check_place(path)
     if all(_is_log(source) for source in sources):
         made = {"--set": sets or None, "--seed": seed, "--replication": replication, "--log": log}
         told = _recorded(sources, [name for name, value in made.items() if value is not None])

@@ -217,7 +217,7 @@ def test_a_reader_that_leaves_is_no_error(command):
         (["simulate", "{file}", "--set", "failures.classes.bug.mtbf=10s"], "expected"),
         (["timeline", "{file}", "--replication", "-1"], "--replication: must be a whole number from 0"),
         (["timeline", "{file}", "--incidents", "few"], "--incidents: must be all or a whole number"),
-        (["timeline", "{file}", "--log", "{dir}/no/where.jsonl"], "cannot be written"),
+        (["timeline", "{file}", "--log", "{dir}/no/where.jsonl"], "no such folder to write to"),
         (["timeline", "{file}", "--engine", "batch"], "--engine: batch"),
         (["timeline", "{file}", "--set", "limits.max_events=20"], "20"),
         (["recommend", "{file}", "--set", "failures.classes=[]"], "failures: no fault stops the job"),
@@ -235,8 +235,10 @@ def test_a_reader_that_leaves_is_no_error(command):
         ),
         (
             ["export", "{file}", "--format", "json", "-o", "{dir}/no/x", "--keep-interval"],
-            "No such file or directory",
+            "no such folder to write to",
         ),
+        (["export", "{file}", "--format", "json", "-o", "{dir}"], "is a folder, not a file to write"),
+        (["timeline", "{file}", "--html", "{dir}/no/where.html"], "no such folder to write to"),
         (
             ["export", "{file}", "--format", "json", "-o", "{dir}/x", "--set", "failures.classes=[]"],
             "--keep-interval",
@@ -245,7 +247,7 @@ def test_a_reader_that_leaves_is_no_error(command):
         (["ledger", "{file}"], "not an event"),
         (["ledger", "{empty}"], "no events"),
         (["catalog", "show", "nosuch"], "catalog: must be one of"),
-        (["schema", "-o", "{dir}/no/x"], "No such file or directory"),
+        (["schema", "-o", "{dir}/no/x"], "no such folder to write to"),
     ],
 )
 def test_wrong_input_is_told_in_plain_lines(goodput, scenario, tmp_path, arguments, says):
