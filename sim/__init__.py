@@ -1,7 +1,12 @@
 """The model: scenario to events, events to ledger, ledger to advice. Imports no other room.
 
-For notebooks: ``from sim import load_scenario, simulate, recommend, compare``. Each name is loaded when it is first
-asked for, so that ``import sim`` costs nothing.
+For notebooks; each name is loaded when it is first asked for, so that ``import sim`` costs nothing:
+
+>>> from sim import load_scenario, recommend, simulate
+>>> scenario = load_scenario("aws-eks-nvrx-in-job", ["checkpoint.interval=250 steps"])
+>>> result = simulate(scenario, replications=20, seed=1)
+>>> goodput, ledger = result.metrics["goodput"].mean, result.ledger
+>>> advice = recommend("llama3-405b").interval_s
 """
 
 from __future__ import annotations
@@ -31,3 +36,7 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

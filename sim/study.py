@@ -51,7 +51,7 @@ AUTO_RUNS = FIRST_RUNS * 2**9
 MAX_REPLICATIONS = 1_000_000
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """What a study found. `runs[i]` is replication i; times in seconds, shares of 1."""
 
@@ -61,6 +61,10 @@ class Result:
     runs: tuple[RunLedger, ...]
     metrics: dict[str, Metric]
     provenance: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        goodput = self.metrics["goodput"].mean
+        return f"<Result of {self.scenario.name}: {self.replications} runs, goodput {goodput:.4f}>"
 
     @property
     def replications(self) -> int:

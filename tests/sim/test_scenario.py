@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sim import catalog, units
+import sim
+from sim import catalog, simulate, units
 from sim.scenario import (
     Interval,
     Law,
@@ -771,6 +773,22 @@ def test_the_patterns_say_what_the_parsers_read(text):
             assert matched, (parse, text)
         elif matched:  # only what a pattern cannot tell: a size of the number
             assert re.search(r"per\s+0|e3", text), (parse, text)
+
+
+def test_the_scenario_of_the_readme_runs():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    text = re.search(r"```yaml\n(.*?)```", readme, re.S)[1]
+    s = load_scenario(text, ["failures.classes.gpu.rate=8 per 1000 node-days", "cluster.spares.hot=4"])
+    assert not [e.message for e in Draft202012Validator(json_schema()).iter_errors(to_mapping(s))]
+    result = simulate(s, replications=2)
+    assert result.completed_fraction == 1.0 and 0.9 < result.metrics["goodput"].mean < 1.0
+    assert not result.warnings
+    assert repr(result).startswith("<Result of my-run: 2 runs, goodput 0.9")
+
+
+def test_sim_lists_its_public_names():
+    assert dir(sim) == sorted(sim.__all__)
+    assert all(callable(getattr(sim, name)) for name in dir(sim))
 
 
 # --- files, junk, and nothing but ScenarioError
