@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from sim.accounts.definitions import DEFINITIONS
 from sim.accounts.estimate import (
+    MIN_RUNS,
     Interval,
     difference_interval,
     quantile,
@@ -41,10 +42,10 @@ class Prices:
 class Metric:
     """A metric over runs. Infinite values (a job that never finishes) are kept here and null in `as_json`.
 
-    `mean` is total over total, `mean_of_runs` the plain mean of the runs' own values, `ci95` the interval
-    of `mean` (None from a single run). Quantiles are over runs; over incidents for the two that are pooled,
-    whose `count` is the number pooled and whose `unresolved` counts the incidents left out because the job
-    never resumed.
+    `mean` is total over total, `mean_of_runs` the plain mean of the runs' own values, `ci95` the interval of
+    `mean` (None from fewer than three runs), within what is possible. Quantiles are over runs; over incidents
+    for the two that are pooled, whose `count` is the number pooled and whose `unresolved` counts the
+    incidents left out because the job never resumed.
     """
 
     name: str
@@ -213,11 +214,11 @@ def _metric(name: str, ledgers: Sequence[RunLedger], prices: Prices) -> Metric:
         count, unresolved = len(sample), sum(ledger.unresolved for ledger in ledgers)
     ordered = sorted(sample)
     if name in _YES_OR_NO:
-        interval = share_interval(int(sum(above)), len(ledgers))
+        interval = share_interval(int(sum(above)), len(ledgers)) if len(ledgers) >= MIN_RUNS else None
     else:
         interval = ratio_interval(above, below)
-        if interval and name in _BOUNDED:
-            interval = max(0.0, interval[0]), min(1.0, interval[1])
+        if interval:  # no metric can be negative
+            interval = max(0.0, interval[0]), min(1.0 if name in _BOUNDED else math.inf, interval[1])
     return Metric(
         name=name,
         mean=ratio(above, below),
@@ -263,6 +264,8 @@ def paired_difference(
     prices = prices or Prices()
     one, other = _totals(name, first, prices), _totals(name, second, prices)
     interval = difference_interval(one, other)
+    if interval and name in _BOUNDED:
+        interval = max(-1.0, interval[0]), min(1.0, interval[1])
     pairs = list(zip(per_run(name, first, prices), per_run(name, second, prices), strict=True))
     higher = math.fsum(1.0 if a > b else 0.5 if a == b else 0.0 for a, b in pairs)
     return Difference(name, ratio(*one) - ratio(*other), interval, higher / len(pairs), len(pairs))

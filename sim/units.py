@@ -163,18 +163,23 @@ def parse_rate(x: object) -> tuple[float, Per | None]:
 
 
 def format_duration(s: float) -> str:
-    """Text for a person, two units at most: ``4h 30m``, ``4m 35s``, ``0.37s``; ``never`` for infinity."""
+    """Text for a person, rounded to two units: ``4h 30m``, ``4m 35s``, ``0.37s``; ``never`` for infinity."""
     if math.isinf(s):
         return "never"
     if abs(s) < MINUTE_S:
         return f"{s:.3g}s" if abs(s) < 59.95 else "1m"
     sign, left = ("-" if s < 0 else ""), round(abs(s))
+    sizes = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+    for (_, first), (_, last) in zip(sizes, sizes[1:], strict=False):
+        if left >= first:  # rounded to the second unit shown, which may fill the first
+            left = (left + last // 2) // last * last
+            break
     parts = []
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+    for unit, size in sizes:
         count, left = divmod(left, size)
-        parts.append((count, unit))
-    first = next(i for i, (count, _) in enumerate(parts) if count)
-    return sign + " ".join(f"{count}{unit}" for count, unit in parts[first : first + 2] if count)
+        if count:
+            parts.append(f"{count}{unit}")
+    return sign + " ".join(parts)
 
 
 def format_bytes(n: float) -> str:
@@ -193,13 +198,8 @@ def count(x: float) -> str:
 
 
 def percents(shares: Mapping[str, float]) -> dict[str, str]:
-    """Return shares of 1 in % with two decimals that sum to 100.00 (largest remainders)."""
-    cents = {name: 10_000.0 * share for name, share in shares.items()}
-    whole = {name: math.floor(cent) for name, cent in cents.items()}
-    left = round(sum(cents.values())) - sum(whole.values())
-    for name in sorted(cents, key=lambda n: whole[n] - cents[n])[: max(0, left)]:
-        whole[name] += 1
-    return {name: f"{count / 100:.2f}" for name, count in whole.items()}
+    """Return shares of 1 in % with two decimals, each rounded by itself as a metric is; their total is 100.00."""
+    return {name: f"{100 * share:.2f}" for name, share in shares.items()}
 
 
 def exact_duration(s: float) -> str | float:

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 Interval = tuple[float, float]
 
+MIN_RUNS = 3
+"""Fewer runs give no interval: that of two, with one degree of freedom, is 12.7 standard errors wide."""
 _Z95 = 1.959963984540054  # the normal law's 0.975 quantile
 
 
@@ -32,7 +34,7 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
 
 
 def ratio_interval(numerators: Sequence[float], denominators: Sequence[float]) -> Interval | None:
-    """Return the 95 % interval of total over total from independent runs; None from fewer than two.
+    """Return the 95 % interval of total over total from independent runs; None from fewer than three.
 
     Delta method: the variance of the ratio R is that of the mean of (a - R b) / mean(b), with a t quantile
     of n - 1 degrees. Valid where the denominators vary little against their mean, or n is large (Cochran
@@ -45,7 +47,7 @@ def ratio_interval(numerators: Sequence[float], denominators: Sequence[float]) -
 def difference_interval(
     first: tuple[Sequence[float], Sequence[float]], second: tuple[Sequence[float], Sequence[float]]
 ) -> Interval | None:
-    """Return the 95 % interval of ratio(first) - ratio(second) over paired runs; None from fewer than two.
+    """Return the 95 % interval of ratio(first) - ratio(second) over paired runs; None from fewer than three.
 
     The i-th runs of both share their faults, so their influences are subtracted before the variance is taken.
     Raises ValueError when the numbers of runs differ.
@@ -61,7 +63,7 @@ def difference_interval(
 def _influences(numerators: Sequence[float], denominators: Sequence[float]) -> list[float] | None:
     runs = len(numerators)
     estimate = ratio(numerators, denominators)
-    if runs < 2 or not math.isfinite(estimate):
+    if runs < MIN_RUNS or not math.isfinite(estimate):
         return None
     mean_below = math.fsum(denominators) / runs
     return [(a - estimate * b) / mean_below for a, b in zip(numerators, denominators, strict=True)]

@@ -153,7 +153,7 @@ def print_where_time_went(out: Console, results: dict[str, Result]) -> None:
     shares = [cli_text.percents(result.ledger) for result in results.values()]
     for key in names:
         made.add_row(key, *(share.get(key, "0.00") for share in shares))
-    made.add_row("sum", *(f"{sum(float(x) for x in share.values()):.2f}" for share in shares))
+    made.add_row("sum", *(cli_text.total_percent(result.ledger) for result in results.values()))
     made.add_row(
         "wall time", *(format_duration(result.metrics["wall_time_s"].mean) for result in results.values())
     )

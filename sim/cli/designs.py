@@ -209,5 +209,5 @@ def _print_ledgers(out: Console, found: Comparison, names: Sequence[str]) -> Non
     percents = [cli_text.percents(share) for share in shares]
     for name in rows:
         made.add_row(name, *(percent.get(name, "0.00") for percent in percents))
-    made.add_row("total", *(f"{sum(map(float, percent.values())):.2f}" for percent in percents))
+    made.add_row("total", *(cli_text.total_percent(share) for share in shares))
     cli_out.show(out, made)

@@ -48,7 +48,7 @@ def export(
     settings = exports.settings_for(scenario, record, advice, iteration_file)
     made = exports.exported(form, settings)
     exports.write(output, made.text)
-    for warning in made.warnings:  # on stderr: stdout may be a file that nobody looks at
+    for warning in (*made.warnings, *settings.warnings):  # on stderr: stdout may be a file that nobody looks at
         if warning.severity == "warning":
             sys.stderr.write(f"warning: {warning}\n")
     if as_json:
@@ -66,9 +66,12 @@ def export(
     for timeout in settings.timeouts.all():
         seconds = "off" if timeout.seconds is None else format_duration(timeout.seconds)
         table.add_row(timeout.path, f"{seconds} ({timeout.source})")
+    if "in_job" in settings.scenario.recovery.layers or form == "ft-launcher":
+        timeouts = settings.timeouts
+        table.add_row("--max-restarts", f"{timeouts.max_restarts} ({timeouts.why_max_restarts})")
     cli_out.show(out, table)
-    notes = [warning for warning in made.warnings if warning.severity == "note"]
-    cli_out.print_warnings(out, [*notes, *settings.warnings])
+    found = [*made.warnings, *settings.warnings]
+    cli_out.print_warnings(out, [warning for warning in found if warning.severity == "note"])
     command = cli_study.again("export", source, sets, seed, None if runs == "auto" else int(runs))
     command += ["--format", form, "-o", str(output)] + (["--keep-interval"] if keep_interval else [])
     if iteration_file is not None:
@@ -97,6 +100,7 @@ def ledger(logs: Sequence[Path], check: bool, as_json: bool) -> int:
     from sim.ledger import account
     from sim.provenance import version
 
+    cli_out.check_distinct(logs)
     told = events.read_jsonl(list(logs))
     if not told:
         raise events.EventError(f"{', '.join(map(str, logs))}: no events (an empty log has no ledger)")
@@ -144,6 +148,9 @@ def ledger(logs: Sequence[Path], check: bool, as_json: bool) -> int:
     for text in problems:
         out.print()
         out.print(Text.assemble(("Problem: ", "red"), text), soft_wrap=True)
+    if check and not problems:
+        out.print()
+        out.print(Text(f"{len(told):,} events, no problems"))
     cli_out.print_command(out, "ledger", *map(str, logs), *(["--check"] if check else []))
     return 1 if problems else 0
 

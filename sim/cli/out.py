@@ -125,6 +125,23 @@ def check_place(path: Path | None) -> None:
         raise PermissionError(errno.EACCES, "no permission to write in this folder", str(folder))
 
 
+def check_distinct(logs: Sequence[Path]) -> None:
+    """Raise `EventError` for a log that is given twice: merged, its run would count double."""
+    from sim.accounts.event_kinds import EventError
+
+    by_size: dict[int, list[Path]] = {}
+    for log in logs:
+        try:
+            size = log.stat().st_size
+            for other in by_size.get(size, []):
+                if size and (log.samefile(other) or log.read_bytes() == other.read_bytes()):
+                    same = "given twice" if log == other else f"holds the same events as {other}"
+                    raise EventError(f"{log}: {same}; give each log once (got {len(logs)} logs)")
+        except OSError:  # told when it is read
+            continue
+        by_size.setdefault(size, []).append(log)
+
+
 def replications_of(text: str) -> int | str:
     """Read ``--replications``: auto, or a whole number."""
     if text == "auto":

@@ -144,7 +144,7 @@ def _metrics_table(result: Result, names: Sequence[str], title: str, spread: boo
 def print_ledger(
     out: Console, shares: Mapping[str, float], wall_s: float, gpu_hours: Mapping[str, float] | None = None
 ) -> None:
-    """Print where the time went: shares that sum to 100 %, bars, times, GPU-hours."""
+    """Print where the time went: shares of 100 %, bars, times, GPU-hours."""
     made = cli_out.table("", ">%", "", ">time", ">GPU-hours", title="Where the time went")
     percents = cli_text.percents(shares)
     for name, share in shares.items():
@@ -159,7 +159,7 @@ def print_ledger(
             "" if hours is None else cli_text.count(hours),
         )
     working = sum(hours for name, hours in (gpu_hours or {}).items() if name != "spare_idle")
-    made.add_row("total", f"{sum(map(float, percents.values())):.2f}", "", format_duration(wall_s),
+    made.add_row("total", cli_text.total_percent(shares), "", format_duration(wall_s),
                  cli_text.count(working) if gpu_hours else "")  # fmt: skip
     idle = (gpu_hours or {}).get("spare_idle", 0.0)
     if idle:

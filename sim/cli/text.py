@@ -1,15 +1,16 @@
-"""Numbers as a person reads them: shares in %, times with units, bars, and ledgers that sum to 100 %."""
+"""Numbers as a person reads them: shares in %, times with units, and bars."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from rich.console import Console
 
 from sim.accounts.estimate import Interval
 from sim.units import count, format_duration, percents
 
-__all__ = ["LABELS", "PERCENT", "bar", "count", "difference", "interval", "label", "percents", "value"]
+__all__ = ["LABELS", "PERCENT", "bar", "count", "difference", "interval", "label", "percents", "total_percent", "value"]
 
 PERCENT = (
     "goodput", "training_goodput_aws", "training_goodput_aws_as_coded", "infra_goodput_aws", "save_efficiency_aws",
@@ -58,13 +59,19 @@ def value(metric: str, x: float | None) -> str:
     return count(x)
 
 
+def total_percent(shares: Mapping[str, float]) -> str:
+    """Return the total of a ledger in %: that of the shares, not of their rounded texts."""
+    return f"{100 * math.fsum(shares.values()):.2f}"
+
+
 def difference(metric: str, x: float | None) -> str:
     """Return a difference with its sign; of shares in points."""
     if x is None or math.isnan(x):
         return "-"
     sign = "+" if x > 0 else ""
     if metric in PERCENT:
-        return f"{sign}{100 * x:.2f} pt"
+        points = f"{100 * x:.2f}"
+        return "0.00 pt" if float(points) == 0.0 else f"{sign}{points} pt"
     return f"{sign}{value(metric, x)}"
 
 

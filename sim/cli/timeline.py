@@ -140,6 +140,7 @@ def _recorded(sources: Sequence[str], refused: Sequence[str]) -> _Run:
         rule = "is for a scenario; an event log is what happened"
         raise ScenarioError([Problem(option, rule) for option in refused])
     files = ", ".join(sources)
+    cli_out.check_distinct([Path(source) for source in sources])
     runs = events.by_run(events.read_jsonl([Path(source) for source in sources]))
     if not runs:
         raise EventError(f"{files}: no events (an empty log has no timeline)")

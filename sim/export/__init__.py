@@ -107,7 +107,8 @@ def _of(render: Callable[[Settings], tuple[str, Sheet]]) -> Callable[[Settings],
 FORMATS: dict[str, Format] = {
     "json": Format("intervals, timeouts and provenance as plain data", lambda s: Exported(_json_text(s))),
     "ft-launcher": Format(
-        "NVRx ft_launcher: the YAML section fault_tolerance", lambda s: Exported(ft_launcher.render(s))
+        "NVRx ft_launcher: the YAML section fault_tolerance",
+        lambda s: Exported(ft_launcher.render(s), ft_launcher.warnings(s)),
     ),
     "megatron-lm": Format("Megatron-LM: arguments in a bash array", _of(megatron.render_lm)),
     "megatron-bridge": Format("Megatron-Bridge: YAML overrides", _of(megatron.render_bridge)),

@@ -18,6 +18,7 @@ from sim.export.timeouts import FLOOR_S, Timeout
 from sim.recovery.defaults import IN_JOB
 from sim.schema import yaml_text
 from sim.units import format_duration
+from sim.warn import Warning
 from sim.warn.rule import SAFETY_FACTOR
 
 _ALWAYS = {
@@ -54,6 +55,14 @@ def render(settings: Settings) -> str:
     return text
 
 
+def warnings(settings: Settings) -> tuple[Warning, ...]:
+    """Return what this launcher does otherwise than the scenario says."""
+    if "in_job" in settings.scenario.recovery.layers:
+        return ()
+    message = "of the scenario does not hold in_job, the layer this file is for"
+    return (Warning("recovery.layers", message, "ft-launcher-without-in-job", "warning"),)
+
+
 def _heading(settings: Settings) -> list[str]:
     s = settings.scenario
     job, defaults = s.recovery.in_job, IN_JOB[s.recovery.nvrx]
@@ -71,13 +80,10 @@ def _heading(settings: Settings) -> list[str]:
         export_text.origin(settings),
         export_text.command(settings),
         f"Start with: ft_launcher {' '.join(options)} ...",
+        f"--max-restarts={settings.timeouts.max_restarts}: {settings.timeouts.why_max_restarts}",
         interval,
-        *export_text.said(export_text.relevant(settings)),
+        *export_text.said([*export_text.relevant(settings), *warnings(settings)]),
     ]
-    if "in_job" not in s.recovery.layers:
-        texts.append(
-            "Warning: recovery.layers of the scenario does not hold in_job, the layer this file is for"
-        )
     return [line for text in texts for line in _comment(text, "")]
 
 
@@ -121,6 +127,8 @@ def _why(timeout: Timeout) -> str:
     text = f"{timeout.covers}: {format_duration(timeout.covers_s)} or less in 99 % of cases"
     assert timeout.seconds is not None
     factor = timeout.seconds / timeout.covers_s
+    if timeout.source == "default":
+        return f"{text}; the default, {factor:.3g} times that"
     if timeout.source == "scenario":
         return f"{text}; the scenario's own value, {factor:.3g} times that"
     what = f"times {SAFETY_FACTOR:g}"

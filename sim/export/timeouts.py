@@ -8,8 +8,8 @@ fault. A value that the scenario states is kept unless it would end a healthy jo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from sim.scenario import Scenario
 from sim.warn.rule import SAFETY_FACTOR, View, high_s
@@ -32,7 +32,7 @@ class Timeout:
     """the stretch that it must outlast"""
     covers_s: float | None
     """99th percentile of that stretch; None where the scenario does not say"""
-    source: Literal["derived", "scenario"]
+    source: Literal["derived", "scenario", "default"]
     stated_s: float | None = None
     """what the scenario states, where that is not `seconds`"""
 
@@ -53,6 +53,8 @@ class Timeouts:
     nccl: Timeout
     max_restarts: int
     """ft_launcher's own default is 0: the first fault would end the job"""
+    why_max_restarts: str
+    """where that number comes from"""
     max_no_progress_cycles: int
     by_heartbeat: bool
     """the scenario states heartbeat timeouts and no sections: its code sends heartbeats"""
@@ -111,6 +113,7 @@ def timeouts_for(scenario: Scenario) -> Timeouts:
         hard=hard,
         nccl=nccl,
         max_restarts=_max_restarts(v),
+        why_max_restarts=_why_max_restarts(v),
         max_no_progress_cycles=v.max_no_progress,
         by_heartbeat=sections is None and _is_on(job.heartbeat_timeout),
     )
@@ -132,7 +135,9 @@ def _in_process(v: View) -> tuple[Timeout | None, Timeout | None]:
     ip = v.recovery.in_process
     silence_s = max(v.step_high_s, 0.0 if ip.atomic else v.block_high_s)
     what = "a step" if ip.atomic else "a step or a save"
-    soft = _choose("recovery.in_process.soft_timeout", ip.soft_timeout, what, silence_s)
+    soft = _or_default(
+        _choose("recovery.in_process.soft_timeout", ip.soft_timeout, what, silence_s), ip, "soft_timeout"
+    )
     longest_s = max(v.step_high_s, v.block_high_s, soft.seconds or 0.0)
     hard = _choose(
         "recovery.in_process.hard_timeout",
@@ -141,7 +146,14 @@ def _in_process(v: View) -> tuple[Timeout | None, Timeout | None]:
         longest_s,
         MARGIN,
     )
-    return soft, hard
+    return soft, _or_default(hard, ip, "hard_timeout")
+
+
+def _or_default(timeout: Timeout, block: Any, key: str) -> Timeout:
+    """Tell a value that nobody stated from the scenario's own."""
+    if timeout.source == "scenario" and timeout.seconds == type(block).model_fields[key].default:
+        return replace(timeout, source="default")
+    return timeout
 
 
 def _nccl(v: View, step: str, step_s: float, hard: Timeout | None) -> Timeout:
@@ -174,3 +186,10 @@ def _max_restarts(v: View) -> int:
     if stated is not None:
         return stated
     return math.ceil(2.0 * sum(kind.expected for kind in v.stops)) + FIRST_RESTARTS
+
+
+def _why_max_restarts(v: View) -> str:
+    if v.recovery.in_job.max_restarts is not None:
+        return "as the scenario states"
+    expected = sum(kind.expected for kind in v.stops)
+    return f"twice the {expected:.3g} faults expected in the job, and {FIRST_RESTARTS} more"

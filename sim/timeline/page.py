@@ -226,7 +226,7 @@ def _lines(texts: Iterable[str]) -> str:
 
 
 def _ledger(ledger: RunLedger) -> str:
-    """Return the rows of the ledger; the percentages as shown sum to 100."""
+    """Return the rows of the ledger."""
     wall_s = ledger.wall_s or 1.0
     shares = {name: seconds / wall_s for name, seconds in ledger.seconds.items()}
     shown = percents(shares)
@@ -244,7 +244,7 @@ def _ledger(ledger: RunLedger) -> str:
             f'<td class="bar"><svg width="100%" height="10" aria-hidden="true"><rect width="{100 * share:.3f}%" '
             f'height="10" fill="{family.colour}" stroke="currentColor" stroke-opacity=".5"/></svg></td></tr>'
         )
-    total = sum(float(shown[name]) for name in shares)
+    total = 100.0 * sum(shares.values())
     working = sum(s for name, s in ledger.gpu_seconds.items() if name != "spare_idle") / 3600.0
     rows.append(
         f'<tr class="total"><th scope="row">total</th><td class="words"></td><td class="n">{total:.2f}</td>'

@@ -104,6 +104,8 @@ def test_means_are_total_over_total_with_the_mean_of_runs_beside() -> None:
     assert pooled["goodput"].mean == 200 / (164 + 120)
     assert pooled["goodput"].mean_of_runs == (100 / 164 + 100 / 120) / 2
     assert pooled["mtti_s"].mean == 284 and pooled["mtti_s"].mean_of_runs == math.inf
+    assert pooled["goodput"].ci95 is None  # two runs say nothing of their spread
+    pooled = metrics([run(), run(), run(faulty=False)])
     low, high = pooled["goodput"].ci95 or (0, 0)
     assert 0 <= low < pooled["goodput"].mean < high <= 1
 

@@ -107,7 +107,8 @@ def test_bad_rates(bad: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [(16200, "4h 30m"), (275, "4m 35s"), (0.37, "0.37s"), (0, "0s"), (59.97, "1m"), (3599.7, "1h"), (90000,
-    "1d 1h"), (math.inf, "never"), (-90, "-1m 30s"), (86400 * 365.0, "365d")],
+    "1d 1h"), (math.inf, "never"), (-90, "-1m 30s"), (86400 * 365.0, "365d"),
+    (86400 + 16.8 * 3600, "1d 17h"), (86400 * 2 - 60, "2d"), (3600 + 59.6 * 60, "2h"), (86399, "1d")],
 )  # fmt: skip
 def test_durations_for_people(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
