@@ -6,7 +6,7 @@ For notebooks; each name is loaded when it is first asked for, so that ``import 
 >>> scenario = load_scenario("aws-eks-nvrx-in-job", ["checkpoint.interval=250 steps"])
 >>> result = simulate(scenario, replications=20, seed=1)
 >>> goodput, ledger = result.metrics["goodput"].mean, result.ledger
->>> advice = recommend("llama3-405b").interval_s
+>>> seconds_of_work = recommend(scenario).interval_s
 """
 
 from __future__ import annotations
