@@ -82,7 +82,7 @@ def _paragraphs(out: Console) -> Callable[..., None]:
 
 def print_figures(out: Console, results: dict[str, Result]) -> bool:
     """Print predicted beside published; whether all are within their tolerances."""
-    made = cli_out.table("run", ">published", ">model", ">95 % interval", ">off by", "label", "tolerance")
+    made = cli_out.table("run", ">published", ">model", "?>95 % interval", ">off by", "label", "tolerance")
     seed = next(iter(results.values())).seed
     made.title = f"Goodput as AWS defines it, predicted beside published ({REPLICATIONS} runs, seed {seed})"
     kept = True
@@ -217,7 +217,7 @@ def print_as_coded(out: Console, results: dict[str, Result]) -> None:
 def print_advice(out: Console, advice: dict[str, Recommendation]) -> None:
     """Print the recommended interval of each run and what it would have gained."""
     made = cli_out.table(
-        "run", "present", "recommended", ">goodput now", ">recommended", ">gain", ">95 % interval"
+        "run", "present", "recommended", ">goodput now", ">recommended", ">gain", "?>95 % interval"
     )
     made.title = "The checkpoint interval for this job (random faults of the same mix)"
     for name, r in advice.items():

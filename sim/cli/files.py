@@ -61,8 +61,8 @@ def export(
     table = cli_out.table("setting", "value", title="Settings")
     for level in settings.levels:
         where = level.path if settings.interval_steps is None else "checkpoint interval"
-        source = "scenario" if settings.interval_steps is None else settings.interval_source
-        table.add_row(f"{where} ({source})", level.text())
+        origin = "scenario" if settings.interval_steps is None else settings.interval_source
+        table.add_row(f"{where} ({origin})", level.text())
     for timeout in settings.timeouts.all():
         seconds = "off" if timeout.seconds is None else format_duration(timeout.seconds)
         table.add_row(timeout.path, f"{seconds} ({timeout.source})")

@@ -14,9 +14,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from sim.schema.fields import Problem, ScenarioError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from sim.warn import Warning
 
 Progress = Callable[[int, int], None]
+GAP = 2  # between the columns of a table
 PIPE_WIDTH = 100  # columns when stdout is no terminal
 
 
@@ -44,23 +46,86 @@ def console() -> Console:
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """Return an empty table: ``>name`` is a column of numbers, to the right; one with an empty name is never cut."""
-    heads = any(name.lstrip(">") for name in columns)
-    made = Table(box=None, title=title, padding=(0, 2, 0, 0), pad_edge=False, show_header=heads)
+    """Return an empty table: ``>name`` is a column of numbers, to the right; one with an empty name is never cut.
+
+    A name that begins with ``?`` is one that a narrow terminal does without.
+    """
+    heads = any(name.lstrip("?>") for name in columns)
+    made = Table(box=None, title=title, padding=(0, GAP, 0, 0), pad_edge=False, show_header=heads)
     for name in columns:
-        number = name.startswith(">")
+        number = name.lstrip("?").startswith(">")
         justify: Literal["left", "right"] = "right" if number else "left"
         made.add_column(name.lstrip(">"), justify=justify, no_wrap=number or not name, overflow="fold")
     return made
 
 
 def show(out: Console, made: Table) -> None:
-    """Print a table set in by two columns, with a line before it."""
-    title, made.title = made.title, None
+    """Print a table set in by two columns, with a line before it; words are never broken and nothing is cut.
+
+    Where the terminal is too narrow, the columns that it can do without are left out and named; where that is not
+    enough, each row is a block of lines.
+    """
+    room = out.width - 2
     out.print()
-    if title:
-        out.print(Text(str(title), style="bold"))
-    out.print(Padding(made, (0, 0, 0, 2), expand=False))
+    if made.title:
+        out.print(Text(str(made.title), style="bold"))
+    optional = [str(column.header).lstrip("?>") for column in made.columns if str(column.header).startswith("?")]
+    narrow = bool(optional) and _least(made.columns) > room
+    columns = [c for c in made.columns if not (narrow and str(c.header).startswith("?"))]
+    for column in columns:
+        column.header = str(column.header).lstrip("?>")
+    if _least(columns) > room:
+        _stack(out, columns)
+    else:
+        shown = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=made.show_header)
+        for column, width in zip(columns, _widths(columns, room), strict=True):
+            shown.add_column(
+                column.header, justify=column.justify, no_wrap=column.no_wrap, overflow="fold", width=width
+            )
+        for row in zip(*(column.cells for column in columns), strict=True):
+            shown.add_row(*row)
+        out.print(Padding(shown, (0, 0, 0, 2), expand=False))
+    if narrow:
+        out.print(Text(f"  Left out in {out.width} columns: {', '.join(optional)}", style="dim"))
+
+
+def _texts(column: Column) -> list[str]:
+    return [str(column.header).lstrip("?>"), *(str(cell) for cell in column.cells)]
+
+
+def _natural(column: Column) -> int:
+    return max(cell_len(line) for text in _texts(column) for line in (text.splitlines() or [""]))
+
+
+def _smallest(column: Column) -> int:
+    """Return the width below which a word would be broken."""
+    if column.no_wrap:
+        return _natural(column)
+    return max((cell_len(word) for text in _texts(column) for word in text.split()), default=0)
+
+
+def _least(columns: Sequence[Column]) -> int:
+    return sum(map(_smallest, columns)) + GAP * (len(columns) - 1)
+
+
+def _widths(columns: Sequence[Column], room: int) -> list[int]:
+    """Give each column its words, and what room is left to those with most to wrap."""
+    widths, natural = list(map(_smallest, columns)), list(map(_natural, columns))
+    for _ in range(room - _least(columns)):
+        i = max(range(len(widths)), key=lambda i: natural[i] - widths[i])
+        if natural[i] <= widths[i]:
+            break
+        widths[i] += 1
+    return widths
+
+
+def _stack(out: Console, columns: Sequence[Column]) -> None:
+    names = [str(column.header) for column in columns]
+    for row in zip(*(column.cells for column in columns), strict=True):
+        out.print(Padding(Text(str(row[0]), style="bold"), (0, 0, 0, 2)))
+        for name, cell in zip(names[1:], row[1:], strict=True):
+            if str(cell):
+                out.print(Padding(Text(f"{name}{': ' if name else ''}{cell}"), (0, 0, 0, 4)))
 
 
 def print_json(data: Any) -> None:

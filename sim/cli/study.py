@@ -108,12 +108,7 @@ def print_metrics(out: Console, result: Result, every: bool = False) -> None:
     """Print the metrics with their 95 % intervals; with `every`, all of them and what they mean."""
     runs = "1 run" if result.replications == 1 else f"{result.replications} runs"
     title = f"{runs}, seed {result.seed}, engine {result.engine}"
-    made = _metrics_table(result, _shown(result, every), title, spread=True)
-    if (
-        out.measure(made, options=out.options.update(width=1000)).maximum + 2 > out.width
-    ):  # what a run's chance adds matters less than the names
-        made = _metrics_table(result, _shown(result, every), title, spread=False)
-    cli_out.show(out, made)
+    cli_out.show(out, _metrics_table(result, _shown(result, every), title))
     if every:
         meanings = cli_out.table("metric", "meaning", title="What they mean")
         for name in _shown(result, every):
@@ -124,19 +119,19 @@ def print_metrics(out: Console, result: Result, every: bool = False) -> None:
         cli_out.show(out, meanings)
 
 
-def _metrics_table(result: Result, names: Sequence[str], title: str, spread: bool) -> Table:
-    quantiles = ("p10", "p50", "p90") if spread else ()
+def _metrics_table(result: Result, names: Sequence[str], title: str) -> Table:
+    quantiles = ("p10", "p50", "p90")  # what a run's chance adds matters less than the names
     made = cli_out.table(
-        "", ">mean", ">95 % interval", *(f">{name.upper()}" for name in quantiles), title=title
+        "", ">mean", ">95 % interval", *(f"?>{name.upper()}" for name in quantiles), title=title
     )
     for name in names:
         metric = result.metrics[name]
-        values = [] if name.endswith("_fraction") else [getattr(metric, quantile) for quantile in quantiles]
+        values = [None if name.endswith("_fraction") else getattr(metric, quantile) for quantile in quantiles]
         made.add_row(
             cli_text.label(name),
             cli_text.value(name, metric.mean),
             cli_text.interval(name, metric.ci95),
-            *(cli_text.value(name, x) for x in values),
+            *("" if x is None else cli_text.value(name, x) for x in values),
         )
     return made
 
@@ -147,6 +142,10 @@ def print_ledger(
     """Print where the time went: shares of 100 %, bars, times, GPU-hours."""
     made = cli_out.table("", ">%", "", ">time", ">GPU-hours", title="Where the time went")
     percents = cli_text.percents(shares)
+    idle = (gpu_hours or {}).get("spare_idle", 0.0)
+    names = [len(name) for name, share in shares.items() if share >= SEEN]
+    names.append(len("spare_idle (hot spares)" if idle else "productive"))
+    bars = max(0, min(30, out.width - 2 - max(names) - len("100.00") - 2 * len("GPU-hours") - 4 * cli_out.GAP))
     for name, share in shares.items():
         hours = (gpu_hours or {}).get(name)
         if share < SEEN and name != "productive":
@@ -154,14 +153,13 @@ def print_ledger(
         made.add_row(
             name,
             percents[name],
-            cli_text.bar(out, share, max(0, min(30, out.width - 52))),
+            cli_text.bar(out, share, bars),
             format_duration(share * wall_s),
             "" if hours is None else cli_text.count(hours),
         )
     working = sum(hours for name, hours in (gpu_hours or {}).items() if name != "spare_idle")
     made.add_row("total", cli_text.total_percent(shares), "", format_duration(wall_s),
                  cli_text.count(working) if gpu_hours else "")  # fmt: skip
-    idle = (gpu_hours or {}).get("spare_idle", 0.0)
     if idle:
         made.add_row("spare_idle (hot spares)", "", "", "", cli_text.count(idle))
     cli_out.show(out, made)

@@ -59,7 +59,7 @@ def warnings(settings: Settings) -> tuple[Warning, ...]:
     """Return what this launcher does otherwise than the scenario says."""
     if "in_job" in settings.scenario.recovery.layers:
         return ()
-    message = "of the scenario does not hold in_job, the layer this file is for"
+    message = "does not hold in_job, the layer this file is for"
     return (Warning("recovery.layers", message, "ft-launcher-without-in-job", "warning"),)
 
 

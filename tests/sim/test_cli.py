@@ -335,6 +335,41 @@ def test_the_last_line_gives_the_same_result_again(goodput, goodput_json, scenar
     assert first["metrics"] == goodput_json(*again)["metrics"]
 
 
+LOST = ("--set", "failures.classes.bug.scope=node", "--set", "failures.classes.bug.symptom=node_loss")
+
+
+def test_runs_that_fail_are_told_first(goodput, goodput_json, scenario):
+    data = goodput_json("simulate", scenario, *LOST, "--replications", "8")
+    (failure,) = data["failures"]
+    assert failure["outcome"] == "failed" and failure["runs"] == round(8 * (1 - data["completed_fraction"])) > 4
+    assert data["worst_replication"] == failure["first_replication"] or failure["runs"] > 1
+    out = " ".join(goodput("simulate", scenario, *LOST, "--replications", "8")[1].split())
+    told = out.index(f"{failure['runs']} of 8 runs failed: {failure['reason']}")
+    look = f"--seed 1 --replication {failure['first_replication']}`"
+    assert told < out.index(look) < out.index("Warning: ") < out.index("95 % interval")
+
+
+def test_recommend_says_that_most_runs_fail(goodput, scenario):
+    out = goodput("recommend", scenario, *LOST, "--replications", "4")[1]
+    assert out.index("Most runs do not complete") < out.index("Checkpoint interval")
+
+
+def test_compare_takes_times_from_runs_that_complete_in_both(goodput, goodput_json, scenario):
+    changed = ["--set", "failures.classes.bug.mtbf=8h", *LOST, "--vs", "failures.classes.bug.mtbf=8h"]
+    data = goodput_json("compare", scenario, *changed, "--replications", "12")
+    kept = data["completed_in_all"]
+    assert 0 < kept < 12
+    differences = data["comparisons"][0]["differences"]
+    assert {name: d["runs"] for name, d in differences.items()} == {
+        "goodput": 12, "interruptions": 12, "wall_time_s": kept, "gpu_hours": kept, "usd": kept,
+    }  # fmt: skip
+    for name, difference in differences.items():
+        first, second = (design["metrics"][name]["mean"] for design in data["scenarios"])
+        assert second - first == pytest.approx(difference["mean"])
+    out = " ".join(goodput("compare", scenario, *changed, "--replications", "12")[1].split())
+    assert f"of the {kept} of 12 runs that complete in every design" in out
+
+
 def test_published_figures_stand_beside_predicted_ones(goodput, goodput_json):
     out = goodput("simulate", "aws-eks-nvrx-in-job", "--replications", "2")[1]
     assert "Published beside predicted" in out
@@ -520,6 +555,23 @@ def test_schema(goodput, tmp_path):
     assert json.loads(goodput("schema")[1]) == json_schema()
     assert goodput("schema", "-o", tmp_path / "s.json")[0] == 0
     assert json.loads((tmp_path / "s.json").read_text()) == json_schema()
+
+
+# --- tables
+
+
+@pytest.mark.parametrize("width", [36, 60, 80, 120])
+def test_tables_break_no_word_and_cut_nothing(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    made = cli_out.table("run", ">mean", "?>extra", "why", title="T")
+    made.add_row("in-process, infrastructure", "12.34 %", "1.00 .. 2.00 %", "recovery.in_job.stop_timeout is off")
+    cli_out.show(cli_out.console(), made)
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= width
+    for word in ("in-process,", "infrastructure", "12.34", "recovery.in_job.stop_timeout"):
+        assert word in told.replace(":", " ").split()
+    assert "extra" in told  # shown, or named as left out
+    assert ("1.00 .. 2.00 %" in told) != ("Left out" in told)
 
 
 # --- numbers for people
