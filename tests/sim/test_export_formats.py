@@ -143,7 +143,7 @@ def test_every_file_says_where_it_comes_from(form, variant):
         assert part in text
     assert re.search(r"seed\W+7\b", text)
     if form != "json":
-        steps = ["90 steps (30m of work), 1800 s"] if variant == "sync" else ["20 steps (6m 40s", "500 steps (2h 46m"]
+        steps = ["90 steps (30m of work), 1800 s"] if variant == "sync" else ["20 steps (6m 40s", "500 steps (2h 47m"]
         assert all(part in text for part in steps)
     for warning in told.warnings:
         assert plain(warning.message) in text.replace("\\u2026", "…")

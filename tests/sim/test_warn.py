@@ -114,7 +114,7 @@ CASES = [
     ("storage-volume",  # the BLOOM logbook
      ["checkpoint.bytes=2.3TB", "workload.step_time=105s", "checkpoint.interval=100 steps",
       "checkpoint.write_time=40s"],
-     "checkpoint.interval", r"2.3TB every 2h 55m are 18.9TB written a day", ["checkpoint.bytes=null"]),
+     "checkpoint.interval", r"2.3TB every 2h 56m are 18.9TB written a day", ["checkpoint.bytes=null"]),
     ("corruption-outlives-checkpoints",
      ["failures.classes.bug.symptom=silent_corruption", "failures.classes.bug.detect=40min"],
      "checkpoint.keep", r"2: .* only 30m of work old, and bug is noticed after 40m", ["checkpoint.keep=4"]),
