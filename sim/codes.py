@@ -66,9 +66,10 @@ REASONS: Final = (
     "start-up outlasted the initial heartbeat timeout",
     "no spare for a lost node",
     "the Job failed: its restarts reached backoffLimit",
+    "the checkpoint could not be loaded",
 )
 NO_REASON, NOT_CONTAINED, BUDGET, NO_PROGRESS, OUT_OF_NODES = range(5)
-UNHEALTHY, UNSUCCESSFUL, TOO_SLOW, NO_SPARE, BACKOFF_LIMIT = range(5, 10)
+UNHEALTHY, UNSUCCESSFUL, TOO_SLOW, NO_SPARE, BACKOFF_LIMIT, NO_LOAD = range(5, 11)
 
 NODE_STATES: Final = ("working", "hot", "cold", "repair", "retired")
 WORKING, HOT, COLD, IN_REPAIR, GONE = range(5)

@@ -9,6 +9,7 @@ and a fault, whatever the number of steps or GPUs.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from sim import checkpoint, codes, params
@@ -44,15 +45,18 @@ def simulate_run(
     limit = scenario.limits.max_events if max_events is None else max_events
     story = Story(p, seed, replication, f"{scenario.name}/{seed}/{replication}", limit)
     scheduled = [f.name or "scheduled" for f in params.schedule_in_order(scenario)]
-    return Job(story, [f.name for f in scenario.failures.classes], scheduled).go()
+    names = [f.name for f in scenario.failures.classes]
+    return Job(story, names, scheduled, scenario.checkpoint.tier_names()).go()
 
 
 class Job:
     """The training job: its first start, its loop, its incidents and its end."""
 
-    def __init__(self, story: Story, class_names: list[str], schedule_names: list[str]) -> None:
+    def __init__(
+        self, story: Story, class_names: list[str], schedule_names: list[str], tier_names: Sequence[str]
+    ) -> None:
         self.story, self.p = story, story.p
-        self.saves = Saves(story)
+        self.saves = Saves(story, tier_names)
         self.strikes = Strikes(story, class_names, schedule_names)
         self.strikes.done_now = self.done_now
         self.pool = Pool(story, self.strikes.sources, self.strikes.rates)
@@ -109,6 +113,7 @@ class Job:
                 return
             signal = yield from self._incident(signal)
             if signal is not None and signal != LIMIT:
+                self.saves.lose_tiers(codes.PROCESS_EXIT)
                 reason = int(self.inc[state.REASON])
                 alone = ", and no further layer takes over" if reason > codes.OUT_OF_NODES else ""
                 self._end("failed", codes.REASONS[reason] + alone, self._kept())
@@ -296,7 +301,7 @@ class Job:
             self.story.emit("detected", fault=fault.id, by=codes.DETECTORS[codes.BY_CHECK])
         else:
             self.strikes.log_fault(fault)
-        self.saves.strike(fault.symptom)
+        self.saves.strike(fault.symptom, fault.takes_node)
         self.strikes.take_out(fault)
         node = -1 if fault.node is None else fault.node
         base.strike(inc, fault.symptom, fault.gil_held, fault.fault_class, node, fault.takes_node)
@@ -306,7 +311,7 @@ class Job:
         if until < noticed_by:
             self.detecting, self.handed_over = fault.id, False
         hold = bool(p.atomic and inc[state.LAYER] == codes.IN_PROCESS)
-        inc[state.WRITE_ENDS] = self.saves.settle_struck(fault.symptom, hold)
+        inc[state.WRITE_ENDS] = self.saves.settle_struck(fault.symptom, fault.takes_node, hold)
         self._drop_sick()
         return phase, until
 
@@ -314,17 +319,23 @@ class Job:
         """Take out the node that the rules say failed its health check."""
         if self.inc[state.DROP_NODE]:
             self.inc[state.DROP_NODE] = 0.0
+            self.saves.lose_tiers(codes.NODE_LOSS)
             self.strikes.take_out_sick(int(self.inc[state.SUSPECT_NODE]))
 
     def _observe(self) -> None:
         # without save events every step done is progress, as a new checkpoint is with them
         progress = self.done if self.p.mode == codes.IDEAL else self.saves.durable_count
-        state.observe(self.inc, self.pool.missing(), self.saves.any_usable(), progress)
+        state.observe(self.inc, self.pool.missing(), *self.saves.next_load(), progress)
 
     def _next_phase(self, phase: int, event: int) -> tuple[int, float]:
         """Let the rules say what follows a phase, and log the passage."""
         inc, now = self.inc, self.story.env.now
         layer, attempt, detector = int(inc[state.LAYER]), inc[state.ATTEMPT], int(inc[state.DETECTOR])
+        no_load = phase == codes.CHECKPOINT_LOAD and inc[state.LOAD_FAILS] and inc[state.LATE] != codes.TOO_SLOW
+        if no_load and not self.p.load_exit:
+            self.saves.load_failed()
+        if phase == codes.DETECT and layer != codes.NO_LAYER:
+            self.saves.reach(layer)
         self._observe()
         after, until = base.advance(inc, self.p, event, now, *self.story.key)
         self.fresh.clear()  # a layer has tried; who comes next starts from the end of all processes
@@ -333,7 +344,7 @@ class Job:
         loaded = (codes.CHECKPOINT_LOAD, codes.WARMUP)
         if phase not in loaded and (after in loaded or after == codes.RESUMED):
             self.saves.choose()
-        self._phase_end()
+        self._phase_end(failed=bool(no_load))
         if phase == codes.DETECT:
             noticed = detector == codes.BY_CHECK
             if not self.handed_over and not noticed:
@@ -356,7 +367,8 @@ class Job:
                 self.pool.call_cold()
             elif after == codes.ABORT:
                 self.saves.abort_waits_until(now + self.p.last_call_s + self.p.nccl_s)
-            self._phase_begin(after, int(inc[state.LAYER]))
+            if until > now:
+                self._phase_begin(after, int(inc[state.LAYER]))
         return after, until
 
     def _layer_begin(self, layer: int) -> None:
@@ -378,12 +390,15 @@ class Job:
     def _phase_begin(self, phase: int, layer: int) -> None:
         name = None if layer == codes.NO_LAYER else codes.LAYERS[layer]
         self.open_phase = (phase, name, int(self.inc[state.ATTEMPT]))
-        self.story.emit("phase_begin", phase=codes.PHASES[phase], layer=name, attempt=self.open_phase[2])
+        fields: dict[str, Any] = {"phase": codes.PHASES[phase], "layer": name, "attempt": self.open_phase[2]}
+        if phase == codes.CHECKPOINT_LOAD and self.p.n_tiers > 1:
+            fields["tier"] = self.saves.next_tier()
+        self.story.emit("phase_begin", **fields)
 
-    def _phase_end(self, cut: bool = False) -> None:
+    def _phase_end(self, cut: bool = False, failed: bool = False) -> None:
         """Close the phase in the log, if one is open (detection after a fault is not a logged phase)."""
         if self.open_phase is not None:
             phase, name, attempt = self.open_phase
             self.open_phase = None
-            extra = {"cut": True} if cut else {}
+            extra = {"cut": True} if cut else {"failed": True} if failed else {}
             self.story.emit("phase_end", phase=codes.PHASES[phase], layer=name, attempt=attempt, **extra)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sim import cluster, codes, params, sampling
+from sim import checkpoint, cluster, codes, params, sampling
 from sim.params import Params
 from sim.recovery import base, state
 from sim.scenario import Scenario
@@ -40,6 +40,10 @@ class Incident(NamedTuple):
     events: float
     fails: bool
     endless_s: float | None = None
+    tier: int = 0
+    """The nearest tier whose checkpoints it leaves; the number of tiers if it leaves none."""
+    anew: float = 0.0
+    """Probability that none of the checkpoints that it leaves can be loaded."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +130,7 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
     kinds = _stopping_classes(p)
     incidents = [_incident(p, scenario, c) for c in kinds]
     slow_only = [c for c in range(p.n_classes) if c not in kinds and p.class_rate[c] > 0.0]
-    write, lag = _save_s(scenario, p)
+    write, lag = _save_s(p)
     useful = p.steps * p.pace_s
     tau, segments = _segments(p, useful)
     scheduled = [_replay(p, scenario, *fault) for fault in _schedule(p)]
@@ -155,7 +159,8 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
         elif total > 0.0:
             segment = (mtbf + detect + wait + lag) * again + (restart if p.running_clock else 0.0)
             wall = segments * segment * _expm1((tau + write) / mtbf)
-        wall = min(wall + planned, p.max_wall_s)
+        again_far, attempts_far = _farther(p, rates, incidents, useful)
+        wall = min(wall * again_far + planned, p.max_wall_s)
         if endless is not None and not fails:
             wall = p.max_wall_s
     strikes_a_second = math.fsum(_rate(p, c, wall) for c in kinds)
@@ -179,11 +184,11 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
         detect_s=detect,
         restart_s=restart,
         wait_s=wait,
-        attempts_per_segment=1.0 if fails or p.mode == codes.IDEAL else _exp(span),
+        attempts_per_segment=1.0 if fails or p.mode == codes.IDEAL else max(_exp(span), attempts_far),
         attempts_per_incident=1.0 if fails else again,
         wall_s=wall,
         faults=faults,
-        events=incident_events + 3.0 * (silent + idle) + (3.0 if p.mode == codes.SYNC else 4.0) * saves,
+        events=incident_events + 3.0 * (silent + idle) + (3.0 if all(p.tier_blocks) else 4.0) * saves,
     )
 
 
@@ -197,17 +202,50 @@ def _segments(p: Params, useful_s: float) -> tuple[float, float]:
     return steps * p.pace_s, math.ceil(p.steps / steps)
 
 
-def _save_s(s: Scenario, p: Params) -> tuple[float, float]:
-    """Return (how long a save stops the loop, how much later it is durable), mean seconds."""
-    if p.mode in (codes.NONE, codes.IDEAL):
+def _save_s(p: Params) -> tuple[float, float]:
+    """Return (how long a save stops the loop, how much later it is durable), mean seconds.
+
+    Of tiers: the mean over their saves, a farther one standing for a nearer one; and the nearest one's lag.
+    """
+    if p.n_tiers == 0:
         return 0.0, 0.0
-    write = s.write_law().mean_s()
-    if p.mode == codes.SYNC:
+    saves = [_tier_save_s(p, tier) for tier in range(p.n_tiers)]
+    shares = [p.interval_steps / every for every in p.tier_every]
+    shares[0] = max(0.0, shares[0] - math.fsum(shares[1:]))
+    return math.fsum(share * save[0] for share, save in zip(shares, saves, strict=True)), saves[0][1]
+
+
+def _tier_save_s(p: Params, tier: int) -> tuple[float, float]:
+    write = sampling.mean_of_row(p.laws, p.tables, p.tier_write[tier])
+    if p.tier_blocks[tier]:
         return write, 0.0
-    stall = s.checkpoint.stall_time.mean_s() if s.checkpoint.stall_time is not None else 0.0
+    stall = sampling.mean_of_row(p.laws, p.tables, p.tier_stall[tier])
     if p.on_busy == codes.WAIT:  # the loop waits for the write before, where that outlasts the interval
-        stall += max(0.0, write - p.interval_steps * p.pace_s)
+        stall += max(0.0, write - p.tier_every[tier] * p.pace_s)
     return stall, write
+
+
+def _farther(
+    p: Params, rates: Sequence[float], incidents: Sequence[Incident], useful_s: float
+) -> tuple[float, float]:
+    """Return what faults that only a farther tier survives add: (factor of the wall time, attempts per interval).
+
+    Tier after tier: faults that leave no nearer one have to spare an interval of this tier, which takes as much
+    longer as the nearer ones' faults make it. What no tier survives, or what no checkpoint of it can be loaded after,
+    has to spare the whole job.
+    """
+    factor = attempts = 1.0
+    for tier in range(1 if p.n_tiers else 0, p.n_tiers + 1 if p.n_tiers else 0):
+        rate = math.fsum(
+            r if one.tier == tier else r * one.anew if tier == p.n_tiers else 0.0
+            for r, one in zip(rates, incidents, strict=True)
+        )
+        lag = _tier_save_s(p, tier)[1] if tier < p.n_tiers else 0.0
+        work = min(p.tier_every[tier] * p.pace_s, useful_s) if tier < p.n_tiers else useful_s
+        span = rate * (work + lag) * factor
+        if span > 0.0:
+            factor, attempts = factor * _expm1(span) / span, max(attempts, _exp(span))
+    return factor, attempts
 
 
 def _schedule(p: Params) -> list[tuple[int, bool, int, bool, bool]]:
@@ -292,7 +330,8 @@ def _replay(
         math.fsum(getattr(run, name) for run in runs) / _REPLAYS
         for name in ("detect_s", "restart_s", "wait_s", "events")
     )
-    return Incident(detect, restart, wait, events, fails=all(run.fails for run in runs))
+    tier, anew = max(run.tier for run in runs), max(run.anew for run in runs)
+    return Incident(detect, restart, wait, events, all(run.fails for run in runs), tier=tier, anew=anew)
 
 
 def _arrival_s(p: Params, s: Scenario, repair: bool) -> float:
@@ -315,7 +354,11 @@ def _lead(
     state.clear(inc)
     missing = 1 if takes_node and p.hot == 0 else 0
     base.strike(inc, symptom, gil_held, c, 0, takes_node)
-    state.observe(inc, missing, True, 1.0)
+    loads = _Loads(p, replication)
+    loads.lose(symptom)
+    if takes_node:
+        loads.lose(codes.NODE_LOSS)
+    state.observe(inc, missing, *loads.next(), 1.0)
     now = detect = restart = wait = 0.0
     phases = 0
     phase, until = base.advance(inc, p, codes.ON_FAULT, now, 0, replication)
@@ -334,10 +377,14 @@ def _lead(
         else:
             restart += until - now
         now = until
-        state.observe(inc, missing, True, 1.0)
+        loads.passed(phase, inc)
+        if phase == codes.DETECT and inc[state.LAYER] != codes.NO_LAYER:
+            loads.lose(checkpoint.amounts_to(int(inc[state.LAYER])))
+        state.observe(inc, missing, *loads.next(), 1.0)
         phase, until = base.advance(inc, p, event, now, 0, replication)
         if inc[state.DROP_NODE]:
             inc[state.DROP_NODE] = 0.0
+            loads.lose(codes.NODE_LOSS)
             missing = 1 if p.hot == 0 else 0
     if (
         phase == codes.PODS
@@ -345,10 +392,48 @@ def _lead(
         survivors = p.nccl_s if p.nccl_s < math.inf else 0.0
         rows = (params.PROCESS_START, params.INIT, params.LOAD, params.WARMUP)
         restart += survivors + math.fsum(sampling.draw(p, row, 0, replication, 1, 1) for row in rows)
-        return Incident(detect, restart, wait, 2.0 * phases + 40.0 + 4.0 * p.nodes, fails=False)
+        loads.lose(codes.PROCESS_EXIT)
+        events = 2.0 * phases + 40.0 + 4.0 * p.nodes
+        return Incident(detect, restart, wait, events, False, tier=loads.nearest(), anew=loads.anew())
     if phases == _MAX_PHASES:
         return Incident(0.0, 0.0, 0.0, 3.0, fails=False, endless_s=now / phases)
-    return Incident(detect, restart, wait, 2.0 * phases + 6.0, fails=phase == codes.FAILED)
+    events, fails = 2.0 * phases + 6.0, phase == codes.FAILED
+    return Incident(detect, restart, wait, events, fails, tier=loads.nearest(), anew=loads.anew())
+
+
+class _Loads:
+    """What a replayed incident finds to load: in each tier that is left as many checkpoints as are kept."""
+
+    def __init__(self, p: Params, replication: int) -> None:
+        self.p, self.replication, self.tried = p, replication, 0
+        self.tiers = list(range(p.n_tiers))
+
+    def lose(self, symptom: int) -> None:
+        """Lose the tiers that do not survive a symptom (-1: none)."""
+        self.tiers = [t for t in self.tiers if symptom < 0 or checkpoint.survives(self.p, t, symptom)]
+
+    def nearest(self) -> int:
+        """Return the nearest tier that is left, the number of tiers if none is."""
+        return self.tiers[0] if self.tiers else self.p.n_tiers
+
+    def anew(self) -> float:
+        """Return the probability that none of the checkpoints that are left can be loaded."""
+        fails = self.p.load_failure if self.p.n_tiers and not self.p.load_exit else 0.0
+        return float(fails ** sum(checkpoint.kept(self.p, t) for t in self.tiers)) if fails > 0.0 else 0.0
+
+    def next(self) -> tuple[int, bool]:
+        """Return the row of the law of the next load (-1: nothing to load) and whether it fails."""
+        if self.p.n_tiers == 0:
+            return (params.LOAD if self.p.mode == codes.IDEAL else -1), False
+        rows = [self.p.tier_load[t] for t in self.tiers for _ in range(checkpoint.kept(self.p, t))]
+        if self.tried >= len(rows):
+            return -1, False
+        return rows[self.tried], checkpoint.cannot_load(self.p, self.tried, 0, self.replication)
+
+    def passed(self, phase: int, inc: list[float]) -> None:
+        """Go on to the next older checkpoint after a load that failed."""
+        if phase == codes.CHECKPOINT_LOAD and inc[state.LOAD_FAILS] and not self.p.load_exit:
+            self.tried += 1
 
 
 def _exp(x: float) -> float:

@@ -46,8 +46,16 @@ FIRST_CLASS_ROW: Final = 23
 LIFE, CLASS_DETECT, SLOW_FOR, AGE = range(4)
 
 # Streams of things that happen with a probability or spread evenly over a poll interval.
-POLL, HEALTH, SUCCESS, REPAIR_ESCALATES, REPAIR_CURES, HEARTBEAT = range(6)
-_EVEN_STREAMS = ("poll", "health_check", "success", "repair.escalate", "repair.success", "heartbeat_check")
+POLL, HEALTH, SUCCESS, REPAIR_ESCALATES, REPAIR_CURES, HEARTBEAT, LOAD_FAILS = range(7)
+_EVEN_STREAMS = (
+    "poll",
+    "health_check",
+    "success",
+    "repair.escalate",
+    "repair.success",
+    "heartbeat_check",
+    "checkpoint.load_failure",
+)
 
 
 class Params(NamedTuple):
@@ -65,13 +73,22 @@ class Params(NamedTuple):
     first_process_start: bool
     # checkpoint
     mode: int
-    interval_steps: float
+    interval_steps: float  # the shortest, where there are tiers
+    n_tiers: int  # 0 = no save events (modes none and ideal)
+    tier_every: Any  # steps between two saves
+    tier_keep: Any
+    tier_blocks: Any  # the loop stands still for the whole write
+    tier_write: Any  # rows of the law table: the write, ...
+    tier_stall: Any  # ... the staging (or copy) before it, and ...
+    tier_load: Any  # ... the load
+    tier_survives: Any  # [tiers x symptoms] its checkpoints can be loaded after the symptom
     on_busy: int
-    keep: int
     final_save: bool
     publish_next: bool
     async_factor: float
-    survives: Any  # [symptom] a background write goes on
+    survives: Any  # [symptom] a write in flight goes on
+    load_failure: float
+    load_exit: bool  # a failed load ends the attempt; else the next older checkpoint is tried
     # cluster
     nodes: int
     gpus_per_node: int
@@ -155,10 +172,11 @@ class Params(NamedTuple):
 
 _BOOLEAN: Final = frozenset(
     ("survives", "class_repair", "class_gil_held", "class_detect", "class_until_repaired", "class_tree")
-    + ("scheduled_repair", "scheduled_gil_held", "layer_on")
+    + ("scheduled_repair", "scheduled_gil_held", "layer_on", "tier_blocks", "tier_survives")
 )
 _REAL: Final = frozenset(
     ("laws", "tables", "repair_success", "repair_escalate", "class_rate", "class_factor", "scheduled_step")
+    + ("tier_every",)
 )
 
 
@@ -255,6 +273,7 @@ def compile_scenario(s: Scenario) -> Params:
     stages = cl.repair.stages if cl.repair is not None else ()
     for i, stage in enumerate(stages):
         table.add(f"cluster.repair.stages.{i}.time", stage.time)
+    tiers = _tiers(s, table)
 
     def given(value: float | None, default: float) -> float:
         return default if value is None else float(value)
@@ -278,13 +297,16 @@ def compile_scenario(s: Scenario) -> Params:
         step_productive_s=productive * scale,
         first_process_start=w.count_first_process_start,
         mode=codes.MODES.index(ck.mode),
-        interval_steps=float(s.interval_steps()) if ck.mode not in ("none", "ideal") else math.inf,
+        interval_steps=min(tiers["tier_every"], default=math.inf),
+        n_tiers=len(tiers["tier_every"]),
+        **tiers,
         on_busy=codes.ON_BUSY.index(ck.on_busy),
-        keep=ck.keep,
         final_save=ck.final_save,
         publish_next=ck.publish == "next_save",
         async_factor=ck.async_slowdown.factor if ck.async_slowdown is not None else 1.0,
         survives=[symptom in ck.write_survives for symptom in codes.SYMPTOMS],
+        load_failure=ck.load_failure if ck.mode != "ideal" else 0.0,
+        load_exit=ck.on_load_failure == "exit",
         nodes=cl.nodes,
         gpus_per_node=cl.gpus_per_node,
         hot=cl.spares.hot,
@@ -352,6 +374,36 @@ def compile_scenario(s: Scenario) -> Params:
         has_human=r.human_response is not None,
         max_wall_s=s.max_wall_s(),
     )
+
+
+def _tiers(s: Scenario, table: _Table) -> dict[str, Any]:
+    """Return the columns of the checkpoint tiers, the nearest first; modes sync, async and local have one."""
+    ck, step_s = s.checkpoint, s.nominal_step_s()
+    # (steps between two, keep, blocks, rows of write, staging and load, symptoms that it survives)
+    rows: list[tuple[float, int, bool, int, int, int, tuple[str, ...]]] = []
+    if ck.mode == "tiered":
+        for name, tier in zip(ck.tier_names(), ck.tiers, strict=True):
+            path = f"checkpoint.tiers.{name}"
+            laws = (tier.write_time, tier.stall_time, tier.load_time)
+            keys = ("write_time", "stall_time", "load_time")
+            write, stall, load = (table.add(f"{path}.{key}", law) for key, law in zip(keys, laws, strict=True))
+            keep = ck.keep if tier.keep is None else tier.keep
+            steps = float(tier.every.in_steps(step_s))
+            rows.append((steps, keep, tier.stall_time is None, write, stall, load, tier.survives))
+    elif ck.mode in ("sync", "async", "local"):
+        copied = ck.mode == "local" and not ck.writes_on()  # durable as soon as it is copied
+        blocks, write = copied or ck.mode == "sync", STALL if copied else WRITE
+        survives = ck.survives if ck.mode == "local" else codes.SYMPTOMS
+        rows.append((float(s.interval_steps()), ck.keep, blocks, write, STALL, LOAD, survives))
+    return {
+        "tier_every": [row[0] for row in rows],
+        "tier_keep": [row[1] for row in rows],
+        "tier_blocks": [row[2] for row in rows],
+        "tier_write": [row[3] for row in rows],
+        "tier_stall": [row[4] for row in rows],
+        "tier_load": [row[5] for row in rows],
+        "tier_survives": [symptom in row[6] for row in rows for symptom in codes.SYMPTOMS],
+    }
 
 
 class _Classes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from sim import codes
 from sim.feasibility import Estimate
 from sim.ledger import RunLedger
 from sim.params import Params
@@ -55,7 +54,7 @@ def _reason(
             f"{unfinished} of {len(runs)} runs do not complete even with the best interval, so what counts is to keep "
             "some work before the job ends, which no closed form knows"
         )
-    if p.mode == codes.ASYNC and best_s <= 1.3 * e.lag_s and (closed_s["young"] or 0.0) < e.lag_s:
+    if not p.tier_blocks[0] and best_s <= 1.3 * e.lag_s and (closed_s["young"] or 0.0) < e.lag_s:
         return (
             f"a background write takes {format_duration(e.lag_s)}, and saving more often only makes the loop wait "
             "for the writer (or the save be skipped)"
@@ -82,7 +81,7 @@ def _reason(
             f"faults of {', '.join(ageing)} do not come at a constant rate, as they assume, so the mean time between "
             "faults is not all that matters"
         )
-    if p.mode == codes.ASYNC:
+    if not p.tier_blocks[0]:
         return "they are about a save that stops the loop, and these are written in the background"
     return (
         "they assume faults at a constant rate and one fixed restart, and the simulation has more than that"

@@ -243,10 +243,11 @@ def closed_forms_s(scenario: Scenario, estimate: Estimate) -> dict[str, float | 
         "exact": None,
         "async": None,
     }
-    if scenario.checkpoint.mode == "sync":
+    ck = scenario.checkpoint
+    if ck.mode == "sync" or (ck.mode == "local" and not ck.writes_on()):  # the loop stands still for all of C
         forms["exact"] = analytic.exact_interval(c, m)
     else:
-        stall = scenario.checkpoint.stall_time.mean_s() if scenario.checkpoint.stall_time is not None else 0.0
+        stall = ck.stall_time.mean_s() if ck.stall_time is not None else 0.0
         forms["young"], forms["daly"] = analytic.young(stall, m), analytic.daly(stall, m)
         forms["daly_higher"] = analytic.daly_higher(stall, m)
         forms["async"] = analytic.async_interval(stall, estimate.lag_s, m)
@@ -255,10 +256,11 @@ def closed_forms_s(scenario: Scenario, estimate: Estimate) -> dict[str, float | 
 
 def _nothing_to_optimise(s: Scenario) -> list[Problem]:
     ck = s.checkpoint
-    if ck.mode not in ("sync", "async"):
-        return [
-            Problem("checkpoint.mode", f"has no interval to recommend; now: sync, async {shown(ck.mode)}")
-        ]
+    if ck.mode == "tiered":
+        return [Problem("checkpoint.mode", f"recommend on tiers comes later; now: sync, async, local {shown(ck.mode)}")]
+    if ck.mode not in ("sync", "async", "local"):
+        message = f"has no interval to recommend; now: sync, async, local {shown(ck.mode)}"
+        return [Problem("checkpoint.mode", message)]
     if not _rates_per_s(s) and not s.failures.schedule:
         message = "no fault stops the job, so the best interval is the whole job: state failures.classes"
         return [Problem("failures", f"{message} or failures.schedule (got none)")]
@@ -286,7 +288,7 @@ def _wall_s(scenario: Scenario, estimate: Estimate, seed: int) -> float:
 def _kink_steps(s: Scenario) -> int | None:
     """Return the shortest interval [steps] at which an asynchronous writer keeps up, where that is a sharp bound."""
     write = s.write_law()
-    if s.checkpoint.mode != "async" or write.kind != "constant":
+    if s.checkpoint.mode == "sync" or write.kind != "constant" or write.mean_s() == 0.0:
         return None
     return max(1, math.ceil(write.mean_s() / s.nominal_step_s()))
 

@@ -29,10 +29,9 @@ def _blocks(s: Scenario) -> Iterator[Problem]:
     ck, cl = s.checkpoint, s.cluster
     if s.profile is not None:
         yield Problem("profile", f"{NOT_YET}: put its values into the scenario {shown(s.profile)}")
-    if ck.mode in ("local", "tiered"):
-        yield Problem("checkpoint.mode", f"{NOT_YET}; now: none, ideal, sync, async {shown(ck.mode)}")
-    if ck.load_failure > 0.0:
-        yield Problem("checkpoint.load_failure", f"{NOT_YET}; leave it at 0 {shown(ck.load_failure)}")
+    if ck.load_failure > 0.0 and "kubernetes" in s.recovery.layers:
+        what = f"{NOT_YET} with layer kubernetes; leave it at 0"
+        yield Problem("checkpoint.load_failure", f"{what} {shown(ck.load_failure)}")
     for layer in s.recovery.layers:
         if layer == "slurm":
             now = "now: in_process, in_job, kubernetes, node_replacement, fixed"

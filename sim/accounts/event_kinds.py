@@ -63,12 +63,13 @@ KINDS: dict[str, Kind] = {
     ),
     "job_start": Kind({}, {"attempt": "int", "world": "int"}, "the job's processes are started (again)"),
     "phase_begin": Kind(
-        {"phase": "text", "layer": "text|null", "attempt": "int"}, {"incident": "id|null"},
+        {"phase": "text", "layer": "text|null", "attempt": "int"}, {"incident": "id|null", "tier": "text|null"},
         "a stretch of the start (layer null) or of a restart begins",
     ),
     "phase_end": Kind(
-        {"phase": "text", "layer": "text|null", "attempt": "int"}, {"incident": "id|null", "cut": "bool"},
-        "it ends; cut: a fault struck before it was over",
+        {"phase": "text", "layer": "text|null", "attempt": "int"},
+        {"incident": "id|null", "cut": "bool", "failed": "bool"},
+        "it ends; cut: a fault struck before it was over; failed: it was a load that failed",
     ),
     "resumed": Kind(
         {"step": "int"}, {"incident": "id|null", "part": "number"},

@@ -84,6 +84,9 @@ def print_scenario(out: Console, s: Scenario) -> None:
     if s.checkpoint.mode in ("sync", "async", "local"):
         steps = s.interval_steps()
         saves += f", every {steps} steps ({format_duration(steps * s.nominal_step_s())} of work)"
+    elif s.checkpoint.mode == "tiered":
+        named = zip(s.checkpoint.tier_names(), s.checkpoint.tiers, strict=True)
+        saves += ", " + ", ".join(f"{n} every {t.every.in_steps(s.nominal_step_s())} steps" for n, t in named)
     layers = ", ".join(s.recovery.layers) or "none"
     out.print(Text.assemble((s.name, "bold"), f"  (scenario {scenario_hash(s)})"))
     out.print(Text(job))

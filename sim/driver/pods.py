@@ -35,11 +35,12 @@ class PodRestarts:
         story, job = self.story, self.job
         seen = not faults or any(fault.noticed for fault in faults)
         self.telling = PodStory(job, self.pods, faults[-1].id if faults else 0, seen)
+        job.saves.reach(codes.KUBERNETES)
         kubernetes.open_incident(self.pods, self.p)
         self._open(faults)
         while True:
             now = story.env.now
-            self.pods.job[pods.LOAD_NEEDED] = int(job.saves.any_usable())
+            self.pods.job[pods.LOAD_NEEDED] = job.saves.next_load()[0] + 1
             before = self.telling.look()
             status, until = kubernetes.advance_pods(self.pods, self.p, now, *story.key)
             self.telling.note(before)
@@ -97,7 +98,7 @@ class PodRestarts:
     def _join(self, fault: Fault) -> None:
         """Take a fault that strikes while the pods restart."""
         self.telling.fault(fault)
-        self.job.saves.strike(fault.symptom)
+        self.job.saves.strike(fault.symptom, fault.takes_node)
         self.job.strikes.take_out(fault)
         before = self.telling.look()
         self._strike(fault)

@@ -24,6 +24,7 @@ from sim.codes import (
     BY_WATCHDOG,
     DETECT,
     ESCALATE,
+    EXCEPTION,
     FAILED,
     FIXED,
     GPU_ERROR,
@@ -32,6 +33,7 @@ from sim.codes import (
     IN_PROCESS,
     KUBERNETES,
     NO_LAYER,
+    NO_LOAD,
     NO_PROGRESS,
     NO_REASON,
     NODE_LOSS,
@@ -52,6 +54,7 @@ from sim.params import CLASS_DETECT, FIXED_DETECT, HEARTBEAT, HUMAN, POLL
 from sim.recovery import fixed, in_job, in_process, node_replacement
 from sim.recovery.defaults import HEARTBEAT_CHECK_S
 from sim.recovery.state import (
+    ASK,
     ATTEMPT,
     CLASS,
     DEADLINE,
@@ -61,6 +64,7 @@ from sim.recovery.state import (
     GIL_HELD,
     LATE,
     LAYER,
+    LOADS,
     NO_PROGRESS_CYCLES,
     NODE_NEEDED,
     NUMBER,
@@ -246,6 +250,7 @@ def strike(inc: Any, symptom: int, gil_held: bool, fault_class: int, node: int, 
         inc[REASON] = NO_REASON
         inc[WRITE_ENDS] = 0.0
         inc[SUSPECT] = 0.0
+        inc[LOADS] = 0.0
     inc[SYMPTOM] = symptom
     inc[GIL_HELD] = 1.0 if gil_held else 0.0
     inc[CLASS] = fault_class
@@ -262,6 +267,7 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
 
     `event` is ON_FAULT (after `strike`), ON_TIMER (the phase has run its time) or ON_NODES (every slot is filled).
     """
+    inc[ASK] = 0.0
     if event == ON_FAULT:
         return _begin_detection(inc, p, now, seed, replication)
     if inc[PHASE] == DETECT:
@@ -276,11 +282,13 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
         inc[DEADLINE] = math.inf
         inc[LATE] = 0.0
     elif inc[LATE] > 0.0:
-        # Start-up ended by the initial heartbeat timeout: a dead process like any other.
-        inc[LATE] = 0.0
-        inc[SYMPTOM] = PROCESS_EXIT
+        # Start-up ended by the initial heartbeat timeout, or by a load that failed: a dead process like any other,
+        # but where in-process restart makes it an exception.
+        inside = inc[LAYER] == IN_PROCESS and inc[LATE] == NO_LOAD
+        inc[SYMPTOM] = EXCEPTION if inside else PROCESS_EXIT
         inc[CLASS] = -1
-        inc[GAVE_UP] = TOO_SLOW
+        inc[GAVE_UP] = inc[LATE]
+        inc[LATE] = 0.0
         return _begin_detection(inc, p, now, seed, replication)
     while True:
         layer = int(inc[LAYER])
@@ -292,12 +300,12 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
             _renew_budgets(inc, p, layer)
             inc[PHASE] = RESUMED
             return RESUMED, now
-        if lasts > 0.0:
+        if lasts > 0.0 or inc[ASK] > 0.0:
             inc[PHASE] = phase
             inc[UNTIL] = now + lasts
             if inc[UNTIL] > inc[DEADLINE]:
                 inc[UNTIL] = inc[DEADLINE]
-                inc[LATE] = 1.0
+                inc[LATE] = TOO_SLOW
             return phase, inc[UNTIL]
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from sim.codes import CHECKPOINT_LOAD, NODE_WAIT, PROCESS_START, RESUMED, WARMUP
+from sim.codes import NODE_WAIT, PROCESS_START, RESUMED, WARMUP
 from sim.kernel import rule
 from sim.params import FIXED_RESTART
-from sim.params import LOAD as LOAD_ROW
 from sim.params import WARMUP as WARMUP_ROW
-from sim.recovery.state import ATTEMPT, HAS_CHECKPOINT, MISSING, NUMBER
+from sim.recovery.loading import load_stage
+from sim.recovery.state import ATTEMPT, MISSING, NUMBER
 from sim.sampling import draw
 
 
@@ -27,9 +27,7 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
     if at == 2:
         return PROCESS_START, draw(p, FIXED_RESTART, seed, replication, number, attempt)
     if at == 3:
-        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[
-            HAS_CHECKPOINT
-        ] else 0.0
+        return load_stage(inc, p, seed, replication)
     if at == 4:
         return WARMUP, draw(p, WARMUP_ROW, seed, replication, number, attempt)
     return RESUMED, 0.0

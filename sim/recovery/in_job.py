@@ -13,7 +13,6 @@ from typing import Any
 
 from sim.codes import (
     ABORT,
-    CHECKPOINT_LOAD,
     ESCALATE,
     INIT,
     NO_SPARE,
@@ -29,14 +28,13 @@ from sim.codes import (
 from sim.kernel import rule
 from sim.params import HEALTH, RECLAIM, RENDEZVOUS_ROW, STOP, SUCCESS
 from sim.params import INIT as INIT_ROW
-from sim.params import LOAD as LOAD_ROW
 from sim.params import PROCESS_START as PROCESS_START_ROW
 from sim.params import WARMUP as WARMUP_ROW
+from sim.recovery.loading import load_stage
 from sim.recovery.state import (
     ATTEMPT,
     DEADLINE,
     GAVE_UP,
-    HAS_CHECKPOINT,
     MISSING,
     NUMBER,
     SUSPECT,
@@ -92,9 +90,7 @@ def relaunch_stage(inc: Any, p: Any, at: int, now: float, seed: int, replication
     if at == 5:
         return INIT, draw(p, INIT_ROW, seed, replication, number, attempt)
     if at == 6:
-        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[
-            HAS_CHECKPOINT
-        ] else 0.0
+        return load_stage(inc, p, seed, replication)
     if at == 7:
         return WARMUP, draw(p, WARMUP_ROW, seed, replication, number, attempt)
     return RESUMED, 0.0

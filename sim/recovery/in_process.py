@@ -13,7 +13,6 @@ from typing import Any
 from sim.codes import (
     ABORT,
     BACKOFF,
-    CHECKPOINT_LOAD,
     DIRECT,
     ESCALATE,
     EXCEPTION,
@@ -31,8 +30,8 @@ from sim.codes import (
 from sim.kernel import rule
 from sim.params import ABORT_IN_PROCESS, BARRIER, HEALTH, REENTRY_WAIT, SUCCESS, UNWIND
 from sim.params import INIT as INIT_ROW
-from sim.params import LOAD as LOAD_ROW
-from sim.recovery.state import ATTEMPT, GAVE_UP, HAS_CHECKPOINT, NUMBER, SUSPECT, USED_RESERVE, WRITE_ENDS
+from sim.recovery.loading import load_stage
+from sim.recovery.state import ATTEMPT, GAVE_UP, NUMBER, SUSPECT, USED_RESERVE, WRITE_ENDS
 from sim.sampling import chance, draw
 
 
@@ -82,7 +81,5 @@ def stage(inc: Any, p: Any, at: int, now: float, seed: int, replication: int) ->
     if at == 4:
         return INIT, draw(p, INIT_ROW, seed, replication, number, attempt)
     if at == 5:
-        return CHECKPOINT_LOAD, draw(p, LOAD_ROW, seed, replication, number, attempt) if inc[
-            HAS_CHECKPOINT
-        ] else 0.0
+        return load_stage(inc, p, seed, replication)
     return RESUMED, 0.0

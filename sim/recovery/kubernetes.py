@@ -27,7 +27,6 @@ from sim.codes import BY_WATCHDOG, FAILED, NODE_WAIT, PHASES, PODS, RESUMED
 from sim.kernel import rule
 from sim.params import AGENT_START, START_DELAY_0, START_DELAY_OTHERS
 from sim.params import INIT as INIT_ROW
-from sim.params import LOAD as LOAD_ROW
 from sim.params import PROCESS_START as PROCESS_START_ROW
 from sim.params import WARMUP as WARMUP_ROW
 from sim.recovery.pod_ends import begin_exit, count_failed_pod, end_container, leave
@@ -237,8 +236,8 @@ def _go_on_together(pods: Pods, p: Any, now: float, seed: int, replication: int)
     if all_in(pods, p, MEET):
         pods.job[LAST] = _last(pods, p, MEET, pods.job[LAST])
         loaded = now
-        if pods.job[LOAD_NEEDED]:
-            loaded += draw(p, LOAD_ROW, seed, replication, p.nodes, pods.starts[0])
+        if pods.job[LOAD_NEEDED] > 0:
+            loaded += draw(p, pods.job[LOAD_NEEDED] - 1, seed, replication, p.nodes, pods.starts[0])
         for i in range(p.nodes):
             enter(pods, i, READ, now, loaded)
         return True

@@ -92,7 +92,7 @@ class Pods(NamedTuple):
     ENTRIES,  # times that rank 0 entered the training function, in this incident
     FAILED_PODS,  # pods that ended (Never), and those evicted
     JOB_FAILED,
-    LOAD_NEEDED,
+    LOAD_NEEDED,  # 1 + row of the law of the load's time; 0: nothing to load
     LAST,  # the pod that was ready last: the incident is split along its timeline
     FOUND_BY,  # who ends the ranks that hang
 ) = range(7)

@@ -23,7 +23,8 @@ from sim.kernel import rule
     NODE_NEEDED,  # a node left in this incident: only layers that bring a new one help
     UNTIL,  # when the present phase ends
     DEADLINE,  # start-up must be over by then (in_job: initial heartbeat timeout)
-    LATE,  # 1: the present phase is cut short by it
+    LATE,  # why the present phase ends the attempt: the deadline cuts it short, or the load fails; 0: it does not
+    ASK,  # 1: what follows depends on what the driver does at the end of this phase, however short it is
     REASON,  # why the job failed
     GAVE_UP,  # why a layer gave up
     SUSPECT,  # 1: a GPU error is not cleared by a health check yet
@@ -38,12 +39,14 @@ from sim.kernel import rule
     PROGRESS_AT_CYCLE,  # newest checkpoint at the last in-job cycle
     # what the driver tells before it asks (see observe)
     MISSING,  # empty slots
-    HAS_CHECKPOINT,
+    LOAD_FROM,  # row of the law of the load to come, -1 = no checkpoint
+    LOAD_FAILS,  # 1: that load fails
     WRITE_ENDS,  # end of the synchronous write that the fault struck [s]; 0 = none
     PROGRESS,  # checkpoints made durable so far
     DETECTOR,  # who noticed the latest fault
-) = range(28)
-SIZE: Final = 28
+    LOADS,  # loads that failed in this incident
+) = range(31)
+SIZE: Final = 31
 
 
 @rule
@@ -56,11 +59,16 @@ def clear(inc: Any) -> None:
     inc[CLASS] = -1
     inc[SUSPECT_NODE] = -1
     inc[REASON] = NO_REASON
+    inc[LOAD_FROM] = -1
 
 
 @rule
-def observe(inc: Any, missing: int, has_checkpoint: bool, progress: float) -> None:
-    """Tell the incident what the world looks like; called before every `advance`."""
+def observe(inc: Any, missing: int, load_from: int, load_fails: bool, progress: float) -> None:
+    """Tell the incident what the world looks like; called before every `advance`.
+
+    `load_from` is the row of the law of the time that the load of the newest usable checkpoint takes (-1: none).
+    """
     inc[MISSING] = missing
-    inc[HAS_CHECKPOINT] = 1.0 if has_checkpoint else 0.0
+    inc[LOAD_FROM] = load_from
+    inc[LOAD_FAILS] = 1.0 if load_fails else 0.0
     inc[PROGRESS] = progress

@@ -147,6 +147,8 @@ class Tier(Block):
     """How long the loop stands still for it; default: the whole write."""
     load_time: LawField = NO_TIME
     """Time to load from this tier."""
+    keep: Annotated[int, *whole(1, 1000)] | None = None
+    """Durable checkpoints of this tier that exist at a time; default: checkpoint.keep."""
 
 
 class Checkpoint(Block):
@@ -157,7 +159,7 @@ class Checkpoint(Block):
     interval: IntervalField | None = None
     """Useful work between two saves, counted from step 0: a bare number is seconds, '500 steps' are steps."""
     write_time: LawField | None = None
-    """Time until a save is durable; or give bytes and bandwidth."""
+    """Time until a save is durable; or give bytes and bandwidth. Mode local: of the copies made after the stall."""
     stall_time: LawField | None = None
     """How long the loop stands still for staging (async) or for the local copy (local)."""
     load_time: LawField = NO_TIME
@@ -165,7 +167,7 @@ class Checkpoint(Block):
     on_busy: Literal["wait", "queue", "skip"] = "wait"
     """What a save does while the previous write is in flight."""
     keep: Annotated[int, *whole(1, 1000)] = 2
-    """Durable checkpoints that exist at a time; older ones are deleted."""
+    """Durable checkpoints that exist at a time (in each tier); older ones are deleted."""
     final_save: Flag = True
     """Whether the end of the job is saved."""
     publish: Literal["write_end", "next_save"] = "write_end"
@@ -177,13 +179,25 @@ class Checkpoint(Block):
     async_slowdown: AsyncSlowdown | None = None
     """Steps are slower while a write is in flight."""
     load_failure: Probability = 0.0
-    """Probability that a load fails; then the next older checkpoint is tried."""
+    """Probability that a checkpoint cannot be loaded; a load that fails takes as long as one that does not."""
+    on_load_failure: Literal["older", "exit"] = "older"
+    """After a failed load the next older checkpoint is tried, or the processes end and a restart tries it again."""
     bytes: Bytes | None = None
     """Size of one checkpoint."""
     bandwidth: Bandwidths | None = None
     """Speed of the storage; with bytes, in place of write_time (and load_time)."""
     tiers: tuple[Tier, ...] = ()
     """For mode tiered: the tiers, the nearest first."""
+
+    def writes_on(self) -> bool:
+        """Tell whether a write is given, beside the stall."""
+        return self.bandwidth is not None or self.write_time is not None
+
+    def tier_names(self) -> tuple[str, ...]:
+        """Names of the tiers that saves go to, the nearest first: global, local, or those of the list."""
+        if self.mode == "tiered":
+            return tuple(tier.name or str(i) for i, tier in enumerate(self.tiers))
+        return ("local",) if self.mode == "local" else ("global",)
 
     def rules(self) -> Iterator[Problem]:
         """Ask for what the mode needs."""

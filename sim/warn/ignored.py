@@ -18,11 +18,13 @@ _UNUSED_IN: dict[str, tuple[Mode, ...]] = {
     "load_time": ("none", "tiered"),
     "on_busy": ("none", "ideal", "sync"),
     "async_slowdown": ("none", "ideal", "sync"),
-    "write_survives": ("none", "ideal", "sync"),
+    "write_survives": ("none", "ideal"),
     "publish": ("none", "ideal"),
     "keep": ("none", "ideal"),
     "final_save": ("none", "ideal"),
-    "load_failure": ("none",),
+    "load_failure": ("none", "ideal"),
+    "on_load_failure": ("none", "ideal"),
+    "bandwidth": ("none", "tiered"),
     "survives": ("none", "ideal", "sync", "async", "tiered"),
     "tiers": ("none", "ideal", "sync", "async", "local"),
 }
@@ -67,7 +69,7 @@ def _layer_settings(v: View) -> Iterator[Finding]:
             "recovery.in_process.reserve_ranks",
             f"has no effect under {v.recovery.launcher}, which stops all workers when one process ends",
         )
-    if v.on("in_process") and ip.atomic and v.checkpoint.mode != "sync":
+    if v.on("in_process") and ip.atomic and not v.blocks:
         yield (
             "recovery.in_process.atomic",
             f"has no effect in checkpoint mode {v.checkpoint.mode}: no save blocks",

@@ -15,8 +15,9 @@ from typing import Literal, NamedTuple
 
 from sim import analytic, sampling
 from sim.recovery import defaults
-from sim.scenario import Checkpoint, FaultClass, Layer, Scenario, ScheduledFault
+from sim.scenario import Checkpoint, FaultClass, Layer, Scenario, ScheduledFault, Symptom
 from sim.schema.cluster import NO_TIME
+from sim.schema.faults import SYMPTOMS
 from sim.schema.law import Law
 
 Severity = Literal["warning", "note"]
@@ -77,6 +78,10 @@ class Save(NamedTuple):
     """How long the loop stands still when the writer is free."""
     write: Law
     """How long from there until it is durable; no time for a blocking save."""
+    keep: int
+    """How many of them are kept."""
+    survives: tuple[Symptom, ...]
+    """Symptoms after which it can still be loaded."""
 
 
 class FaultKind(NamedTuple):
@@ -121,16 +126,22 @@ class View:
     def start_high_s(self) -> float:
         """From a new process to its first finished step, each part at its 99th percentile [s]."""
         w = self.s.workload
-        return sum(map(high_s, (w.process_start, w.init, w.warmup, self.s.load_law()))) + self.step_high_s
+        return sum(map(high_s, (w.process_start, w.init, w.warmup, self.load))) + self.step_high_s
 
     @cached_property
     def start_median_s(self) -> float:
         """From a new process to its first finished step, each part at its median [s]."""
         w = self.s.workload
-        parts = (w.process_start, w.init, w.warmup, self.s.load_law())
+        parts = (w.process_start, w.init, w.warmup, self.load)
         return sum(law.median_s() for law in parts) + self.s.nominal_step_s()
 
     # --- saves
+
+    @cached_property
+    def load(self) -> Law:
+        """Law of the time of a load, of the tier that takes longest."""
+        tiers = self.checkpoint.tiers if self.checkpoint.mode == "tiered" else ()
+        return max((tier.load_time for tier in tiers), key=Law.mean_s, default=self.s.load_law())
 
     @cached_property
     def saves(self) -> tuple[Save, ...]:
@@ -145,18 +156,29 @@ class View:
                 blocking = tier.stall_time is None
                 stall, write = (tier.write_time, NO_TIME) if blocking else (tier.stall_time, tier.write_time)
                 path = f"checkpoint.tiers.{tier.name or i}.every"
-                kinds.append(Save(path, steps, steps * step_s, stall or NO_TIME, write))
+                keep = c.keep if tier.keep is None else tier.keep
+                kinds.append(Save(path, steps, steps * step_s, stall or NO_TIME, write, keep, tier.survives))
             return tuple(kinds)
         steps = self.s.interval_steps()
-        write = self.s.write_law()
+        stall, write = c.stall_time or NO_TIME, self.s.write_law()
         if c.mode == "sync":
-            return (Save("checkpoint.interval", steps, steps * step_s, write, NO_TIME),)
-        stall = c.stall_time or NO_TIME
-        return (Save("checkpoint.interval", steps, steps * step_s, stall, write),)
+            stall, write = write, NO_TIME
+        elif c.mode == "local" and not c.writes_on():  # durable as soon as it is copied
+            write = NO_TIME
+        survives = c.survives if c.mode == "local" else SYMPTOMS
+        return (Save("checkpoint.interval", steps, steps * step_s, stall, write, c.keep, survives),)
+
+    @cached_property
+    def blocks(self) -> bool:
+        """Whether the loop stands still for a whole write, from its beginning until it is durable."""
+        c = self.checkpoint
+        if c.mode == "tiered":
+            return any(tier.stall_time is None for tier in c.tiers)
+        return c.mode == "sync" or (c.mode == "local" and not c.writes_on())
 
     def waits_s(self, save: Save, write_s: float) -> float:
-        """Return how long a save waits for the write before it (mode async, on_busy wait) [s]."""
-        waits = self.checkpoint.mode == "async" and self.checkpoint.on_busy == "wait"
+        """Return how long a save waits for the background write before it (on_busy wait) [s]."""
+        waits = save.write != NO_TIME and self.checkpoint.on_busy == "wait"
         return max(0.0, write_s - save.interval_s) if waits else 0.0
 
     @cached_property
@@ -275,6 +297,19 @@ class View:
         enabled = (layer for layer in order if layer in self.recovery.layers)
         return next((layer for layer in enabled if self.contains(layer, fault)), None)
 
+    def amounts_to(self, fault: FaultClass | ScheduledFault) -> set[Symptom]:
+        """Return the symptoms that a checkpoint must survive for this fault's restart to load it.
+
+        Its own; the end of all processes, unless in_process restarts it; the loss of nodes, if its node leaves or
+        Slurm takes all of them back.
+        """
+        layer, found = self.taker(fault), {fault.symptom}
+        if layer != "in_process":
+            found.add("process_exit")
+        if layer == "slurm" or self.leaves(fault):
+            found.add("node_loss")
+        return found
+
     def stops_of(self, *layers: Layer) -> Iterator[FaultKind]:
         """Yield the faults that one of these layers is the first to take."""
         return (kind for kind in self.stops if self.taker(kind.fault) in layers)
@@ -305,7 +340,7 @@ class View:
     @cached_property
     def _start_s(self) -> float:
         w = self.s.workload
-        start_s = w.process_start.mean_s() + w.init.mean_s() + w.warmup.mean_s() + self.s.load_law().mean_s()
+        start_s = w.process_start.mean_s() + w.init.mean_s() + w.warmup.mean_s() + self.load.mean_s()
         if self.recovery.layers == ("fixed",):  # it states all of that but the load and the warm-up
             start_s += self.recovery.fixed.restart.mean_s() - w.process_start.mean_s() - w.init.mean_s()
         return start_s

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 
 from sim import analytic
+from sim.schema.cluster import NO_TIME
 from sim.units import DAY_S, format_bytes, format_duration
 from sim.warn.rule import Finding, View, high_s, rule
 
@@ -46,7 +47,7 @@ def _no_checkpoints(v: View) -> Iterator[Finding]:
 )
 def _async_stalls(v: View) -> Iterator[Finding]:
     c = v.checkpoint
-    for save in v.saves if c.mode == "async" and c.on_busy == "wait" else ():
+    for save in v.saves if c.on_busy == "wait" else ():
         write_s = save.write.mean_s()
         if write_s > save.interval_s:
             waits_s = analytic.async_effective_stall(write_s, save.interval_s)
@@ -64,7 +65,7 @@ def _async_stalls(v: View) -> Iterator[Finding]:
 )
 def _async_backlog(v: View) -> Iterator[Finding]:
     c = v.checkpoint
-    for save in v.saves if c.mode == "async" and c.on_busy == "queue" else ():
+    for save in v.saves if c.on_busy == "queue" else ():
         write_s = save.write.mean_s()
         if write_s > save.interval_s:
             count = max(1, v.s.total_steps() // save.steps)
@@ -87,7 +88,7 @@ def _growth_s(interval_s: float, write_s: float) -> float:
 )
 def _async_skips(v: View) -> Iterator[Finding]:
     c = v.checkpoint
-    for save in v.saves if c.mode == "async" and c.on_busy == "skip" else ():
+    for save in v.saves if c.on_busy == "skip" else ():
         write_s = save.write.mean_s()
         if write_s > save.interval_s:
             every = math.ceil(write_s / save.interval_s)
@@ -119,11 +120,17 @@ def _published_late(v: View) -> Iterator[Finding]:
 )
 def _host_memory(v: View) -> Iterator[Finding]:
     c, memory = v.checkpoint, v.s.cluster.host_memory_bytes
-    if c.bytes is None or memory is None or c.mode not in ("async", "local") or not v.saves:
+    if c.bytes is None or memory is None or c.mode == "sync" or not v.saves:
         return
     share = c.bytes / v.s.cluster.nodes
-    save = v.saves[0]
-    if c.mode == "local":
+    save = v.saves[-1]
+    if c.mode == "tiered":
+        near = LOCAL_COPIES * (len(v.saves) - 1)
+        copies = near + (1.0 if save.write != NO_TIME else 0.0)
+        what = f"{copies:g} copies (old and new of each near tier" + (
+            ", one in flight to the farthest)" if copies > near else ")"
+        )
+    elif c.mode == "local":
         copies = LOCAL_COPIES * (2.0 if "node_loss" in c.survives else 1.0)
         what = f"{copies:g} copies (old and new" + (
             ", here and for a peer)" if copies > LOCAL_COPIES else ")"
@@ -156,7 +163,7 @@ def _storage_volume(v: View) -> Iterator[Finding]:
         yield (
             save.path,
             f"{format_bytes(v.checkpoint.bytes)} every {format_duration(period_s)} are {format_bytes(per_day)} "
-            f"written a day; {v.checkpoint.keep} kept hold {format_bytes(v.checkpoint.keep * v.checkpoint.bytes)}",
+            f"written a day; {save.keep} kept hold {format_bytes(save.keep * v.checkpoint.bytes)}",
         )
 
 
@@ -165,9 +172,9 @@ def _storage_volume(v: View) -> Iterator[Finding]:
     "Corruption noticed later than the oldest kept checkpoint goes back to step 0",
 )
 def _corruption(v: View) -> Iterator[Finding]:
-    if v.shortest is None:
+    if not v.saves:
         return
-    kept_s = (v.checkpoint.keep - 1) * v.shortest.interval_s
+    kept_s = max((save.keep - 1) * save.interval_s for save in v.saves)
     for kind in v.stops:
         if kind.fault.symptom == "silent_corruption" and kind.fault.detect is not None:
             noticed_s = kind.fault.detect.median_s()
@@ -185,12 +192,79 @@ def _corruption(v: View) -> Iterator[Finding]:
     "One checkpoint and loads that fail: nothing older to fall back on (Megatron-LM#5281)",
 )
 def _keep_one(v: View) -> Iterator[Finding]:
-    if v.checkpoint.keep == 1 and v.checkpoint.load_failure > 0 and v.saves:
+    if v.checkpoint.on_load_failure == "exit":
+        return
+    if v.checkpoint.load_failure > 0 and sum(save.keep for save in v.saves) == 1:
         yield (
             "checkpoint.keep",
             f"1, and a load fails with probability {v.checkpoint.load_failure:g}: there is no older checkpoint, the "
             "job begins anew",
         )
+
+
+@rule(
+    "load-failure-loops",
+    "A checkpoint that cannot be loaded, tried again at every restart (Megatron-LM#5281: 44 times)",
+)
+def _load_failure_loops(v: View) -> Iterator[Finding]:
+    c = v.checkpoint
+    if c.on_load_failure == "exit" and c.load_failure > 0 and v.saves and v.stops:
+        yield (
+            "checkpoint.on_load_failure",
+            f"exit: {100 * c.load_failure:.3g} % of checkpoints cannot be loaded, and a restart that meets one tries "
+            "it for ever, or until a budget of restarts ends the job; older falls back on the one before",
+        )
+
+
+@rule(
+    "no-tier-survives",
+    "A fault after which no checkpoint can be loaded begins the job anew",
+)
+def _no_tier_survives(v: View) -> Iterator[Finding]:
+    for kind in v.stops if v.saves else ():
+        if v.taker(kind.fault) is None:
+            continue  # fault-not-contained says so
+        needed = v.amounts_to(kind.fault)
+        if not any(needed <= set(save.survives) for save in v.saves):
+            what = " and ".join(sorted(needed))
+            where = "checkpoint.tiers" if v.checkpoint.mode == "tiered" else "checkpoint.survives"
+            yield (
+                where,
+                f"no checkpoint survives {kind.path} ({what}): each one begins the job anew at step 0; save to a tier "
+                "that survives it as well",
+            )
+
+
+@rule(
+    "tier-never-saves",
+    "Of saves due at one step only the farthest tier's is made (Megatron-LM)",
+)
+def _tier_never_saves(v: View) -> Iterator[Finding]:
+    for i, save in enumerate(v.saves):
+        for far in v.saves[i + 1 :]:
+            if save.steps % far.steps == 0:
+                yield (
+                    save.path,
+                    f"{save.steps} steps, and at each of them the farther tier saves too ({far.path} {far.steps} "
+                    "steps), which stands for both: this tier never saves",
+                )
+                break
+
+
+@rule(
+    "peers-and-requeue",
+    "Copies in peer memory survive the loss of a node, and not that of all of them",
+    severity="note",
+)
+def _peers_and_requeue(v: View) -> Iterator[Finding]:
+    near = v.saves[:-1] if v.checkpoint.mode == "tiered" else v.saves if v.checkpoint.mode == "local" else ()
+    for save in near if v.on("slurm") else ():
+        if "node_loss" in save.survives:
+            yield (
+                save.path.removesuffix(".every").removesuffix(".interval") + ".survives",
+                "has node_loss, so these copies are taken to outlive a requeue by Slurm as well: true of storage, not "
+                "of the memory of peers",
+            )
 
 
 @rule(

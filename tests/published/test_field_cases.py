@@ -85,6 +85,26 @@ def test_staging_slows_the_next_steps():
     assert no_worse.wall_s == pytest.approx(1000 * 0.5 + 30.0)
 
 
+@pytest.mark.parametrize(
+    ("symptom", "mean_steps", "tier"), [("process_exit", 5.0, "near"), ("node_loss", 50.0, "far")]
+)
+def test_two_tiers_lose_half_the_interval_of_the_one_that_survives(symptom, mean_steps, tier):
+    """Near every 10 steps, far every 100: a fault loses 5 steps on average, the loss of a node 50."""
+    places = [400 * (i + 1) + place for i, place in enumerate(PLACES)]
+    listed = ", ".join(f"{{step: {step}, rank: 0, symptom: {symptom}, scope: node}}" for step in places)
+    run = one_run("two-tiers", f"failures.schedule=[{listed}]")
+    every = 10 if tier == "near" else 100
+    assert [incident.steps_lost for incident in run.incidents] == [step % every for step in places]
+    assert run.seconds["rework"] / 10 == pytest.approx(mean_steps)
+    assert run.saves - run.failed_saves == run.durable_saves
+
+
+def test_of_two_saves_due_at_once_only_the_far_one_is_made():
+    """Megatron-LM skips the non-persistent save then: 6000 steps hold 60 far saves, and 540 near ones beside them."""
+    run = one_run("two-tiers")
+    assert run.durable_saves == 600
+
+
 # --- hangs
 
 
@@ -257,17 +277,36 @@ def _law_of_the_sum(law, n):
 
 
 def test_44_identical_restarts_are_a_state_of_the_model():
-    """Megatron-LM#5281: 44 identical restarts of 90 s, none of which gets further; the stop ends them after 2 or 3."""
+    """Megatron-LM#5281: 44 restarts of 90 s, each of which fails to load; NVRx's stop ends them after 2 or 3."""
     run = one_run("corrupt-newest")
     assert run.failed and "max_restarts" in run.reason
-    assert len(run.incidents) == 45 and run.incidents[-1].end_s is None  # the 45th fault finds no restart left
-    assert run.wall_s - run.incidents[0].start_s == pytest.approx(44 * 90.0)
-    assert run.durable_saves == 2 and run.kept_steps == 80  # both from before the first fault
+    (incident,) = run.incidents
+    assert incident.restart_events == 44 and incident.end_s is None
+    assert run.wall_s - incident.start_s == pytest.approx(44 * 90.0)
+    assert run.durable_saves == 2 and run.kept_steps == 80
     for nvrx, cycles in (("0.6.0", 2), ("0.7.0", 3)):  # the defaults of max_no_progress_cycles
         settings = [f"recovery.nvrx='{nvrx}'", "recovery.in_job.memory_reclaim=0s"]
         stopped = one_run("corrupt-newest", *settings)
         assert stopped.failed and "max_no_progress_cycles" in stopped.reason
         assert stopped.wall_s - stopped.incidents[0].start_s == pytest.approx(cycles * 90.0)
+    (warned,) = fires("load-failure-loops", case("corrupt-newest"))
+    assert "older falls back on the one before" in warned.message
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_falling_back_on_an_older_checkpoint_costs_an_interval_and_its_load(keep, seed):
+    """Half of all checkpoints cannot be loaded: P(k older ones are tried) = 1/2^k, none left: step 0 (1e-6 each)."""
+    changes = ["checkpoint.load_failure=0.5", "checkpoint.on_load_failure=older", f"checkpoint.keep={keep}"]
+    result = simulate(case("corrupt-newest", *changes, "failures.schedule.0.step=130"), replications=600, seed=seed)
+    lost = Counter(run.incidents[0].steps_lost for run in result.runs)
+    steps = [130 - (120 - 40 * tried) for tried in range(keep)] + [130]  # the newest first; all fail: begins anew
+    assert set(lost) <= set(steps)
+    for tried, fallen in enumerate(steps):
+        share = 0.5 ** min(tried + 1, keep)
+        assert_hits(lost[fallen], 600, share, tests=keep + 1)
+    for run in result.runs:
+        loads = 1 + min(steps.index(run.incidents[0].steps_lost), keep - 1)
+        assert run.seconds["checkpoint_load"] == pytest.approx(10.0 * loads)
 
 
 @pytest.mark.parametrize(("keep", "goes_on_from"), [(1, 0), (2, 20), (3, 20)])
@@ -304,13 +343,6 @@ WAITING = [
      "recovery={layers: [slurm], slurm: {time_limit: 8h}}", "recovery.layers", "layer slurm"),
     ("pre-emption with warning: save when told (the same case)",
      "cluster.preemption={warning: 2min}", "cluster.preemption", "not simulated yet"),
-    ("corrupt newest checkpoint (Megatron-LM#5281): the load itself fails, then the next older is tried",
-     "checkpoint.load_failure=0.1", "checkpoint.load_failure", "not simulated yet"),
-    ("saves near the ranks (staging to host or peer memory): mode local",
-     "checkpoint={mode: local, interval: 10 steps, stall_time: 1s}", "checkpoint.mode", "'local'"),
-    ("saves near the ranks and far from them: mode tiered",
-     "checkpoint={mode: tiered, tiers: [{every: 10 steps, survives: all, write_time: 1s}]}", "checkpoint.mode",
-     "'tiered'"),
 ]  # fmt: skip
 
 

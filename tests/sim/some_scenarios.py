@@ -133,22 +133,47 @@ def recoveries(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
+MODES = ("none", "ideal", "sync", "async", "local", "tiered")
+SURVIVES = st.sampled_from([["exception"], ["exception", "hang", "process_exit", "gpu_error"], "all", "all"])
+
+
+@st.composite
+def tiers(draw: st.DrawFn) -> dict[str, Any]:
+    """Return one tier of a tiered checkpoint."""
+    return {
+        "every": f"{draw(st.integers(1, 12))} steps",
+        "write_time": draw(law(0, 10)),
+        "stall_time": draw(st.one_of(st.none(), law(0, 3))),
+        "load_time": draw(law(0, 5)),
+        "survives": draw(SURVIVES),
+        "keep": draw(st.sampled_from([None, 1, 2])),
+    }
+
+
 @st.composite
 def checkpoints(draw: st.DrawFn, modes: tuple[str, ...]) -> dict[str, Any]:
     """Return how the state is saved."""
     mode = draw(st.sampled_from(modes))
     found: dict[str, Any] = {"mode": mode, "load_time": draw(law(0, 5)), "keep": draw(st.integers(1, 3))}
+    found["load_failure"] = draw(st.sampled_from([0.0, 0.0, 0.0, 0.4]))
+    found["on_load_failure"] = draw(st.sampled_from(["older", "older", "exit"]))
+    if mode == "local":
+        found |= {"interval": f"{draw(st.integers(1, 20))} steps", "stall_time": draw(law(0, 3))}
+        found |= {"survives": draw(SURVIVES), "write_time": draw(st.one_of(st.none(), law(0, 15)))}
+    if mode == "tiered":
+        found["tiers"] = draw(st.lists(tiers(), min_size=1, max_size=3))
     if mode in ("sync", "async"):
+        found |= {"interval": f"{draw(st.integers(1, 20))} steps", "write_time": draw(law(0, 15))}
+    if mode not in ("none", "ideal"):
         found |= {
-            "interval": f"{draw(st.integers(1, 20))} steps",
-            "write_time": draw(law(0, 15)),
             "final_save": draw(st.booleans()),
             "publish": draw(st.sampled_from(["write_end", "write_end", "next_save"])),
             "write_survives": draw(st.sampled_from([[], [], ["exception", "hang"], "all"])),
         }
     if mode == "async":
+        found["stall_time"] = draw(law(0, 3))
+    if mode in ("async", "local", "tiered"):
         found |= {
-            "stall_time": draw(law(0, 3)),
             "on_busy": draw(st.sampled_from(["wait", "queue", "skip"])),
             "async_slowdown": draw(st.sampled_from([None, {"factor": 1.5}])),
         }
@@ -156,7 +181,7 @@ def checkpoints(draw: st.DrawFn, modes: tuple[str, ...]) -> dict[str, Any]:
 
 
 @st.composite
-def mappings(draw: st.DrawFn, modes: tuple[str, ...] = ("none", "ideal", "sync", "async")) -> dict[str, Any]:
+def mappings(draw: st.DrawFn, modes: tuple[str, ...] = MODES) -> dict[str, Any]:
     """Return a small scenario as a mapping; not all are ones that the engine can run."""
     nodes, gpus = draw(st.integers(1, 5)), draw(st.integers(1, 3))
     rack = draw(st.sampled_from([None, 1, 2, 3]))

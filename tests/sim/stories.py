@@ -151,7 +151,7 @@ def lines(log: list[dict[str, Any]]) -> list[str]:
         if kind == "phase_begin":
             begun = t
         elif kind == "phase_end":
-            cut = " cut" if event.get("cut") else ""
+            cut = " cut" if event.get("cut") else " failed" if event.get("failed") else ""
             found.append(f"{brief(t)} {event['phase']} {brief(t - begun)}{cut}")
         elif kind in _TEXTS:
             found.append(f"{brief(t)} {_TEXTS[kind](event)}")

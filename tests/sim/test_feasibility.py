@@ -31,6 +31,10 @@ BASE = {
 }
 
 
+NEAR = "{every: 500 steps, write_time: 10s, load_time: 10s, survives: [exception, hang, process_exit]}"
+FAR = "{every: 10000 steps, stall_time: 10s, write_time: 5min, load_time: 2min, survives: all}"
+
+
 def scenario(*overrides):
     return load_scenario(BASE, overrides)
 
@@ -139,6 +143,10 @@ def test_no_faults_no_estimate_of_them():
     ["failures.classes.gpu.law={weibull: {shape: 3}}", "failures.classes.bug.mtbf=10d"],
     ["checkpoint.mode=ideal"],
     ["recovery.layers=[fixed]", "recovery.fixed={detect: 5min, restart: 1h}"],
+    ["checkpoint={mode: local, interval: 1000 steps, stall_time: 5s, load_time: 5s, survives: all}"],
+    [f"checkpoint={{mode: tiered, tiers: [{NEAR}, {FAR}]}}", "failures.classes.gpu.mtbf=5d"],
+    ["checkpoint.load_failure=0.3", "checkpoint.keep=12"],
+    ["checkpoint.load_failure=0.1", "checkpoint.keep=2", "failures.classes.bug.mtbf=2d"],
 ])  # fmt: skip
 def test_estimates_are_near_what_runs_hold(overrides):
     """A quarter is near enough for what they are for."""
@@ -149,6 +157,17 @@ def test_estimates_are_near_what_runs_hold(overrides):
     assert found.wall_s == pytest.approx(sum(run.wall_s for run in study.runs) / 5, rel=0.1)
     assert found.faults == pytest.approx(study.faults / 5, rel=0.25)
     assert found.events == pytest.approx(study.events / 5, rel=0.25)
+
+
+def test_what_no_tier_survives_has_to_spare_the_whole_job():
+    """A copy that goes with its node: one node in 16 is lost every 1.9 days, and the job takes 5.8."""
+    local = "checkpoint={mode: local, interval: 1000 steps, stall_time: 5s}"
+    lost = "failures.classes.gpu={name: gpu, mtbf: 2d, scope: node, symptom: node_loss, repair: true}"
+    problem = refused(local, lost)
+    assert problem.path == "limits.max_attempts"
+    attempts = float(problem.message.split("need ")[1].split()[0])
+    assert attempts == pytest.approx(math.exp(500_000 * 16 / (2 * 86400)), rel=0.7)  # other faults lengthen the job
+    Study(scenario(local.replace("stall_time: 5s", "stall_time: 5s, survives: all"), lost))  # refused no longer
 
 
 def test_new_nodes_that_cannot_fail_yet_do_not_count():

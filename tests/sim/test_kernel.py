@@ -186,6 +186,16 @@ VARIANTS = {
             },
         },
     },
+    "tiers, loads that fail": {
+        "checkpoint": {
+            "mode": "tiered",
+            "load_failure": 0.2,
+            "tiers": [
+                {"every": "10min", "write_time": "5s", "load_time": "5s", "survives": ["exception", "process_exit"]},
+                {"every": "1h", "write_time": "60s", "stall_time": "2s", "load_time": "30s", "survives": "all"},
+            ],
+        }
+    },
     "gives up": {"recovery": {**BASE["recovery"], "layers": ["in_job"], "in_job": {"max_restarts": 2}}},
 }
 KEPT = 40  # calls of each rule and run that are played again

@@ -36,10 +36,55 @@ def test_what_holds_of_every_run(scenario, seed):
     check(log, ledger)
     ends_as_it_says(scenario, log, ledger)
     conserves_nodes(scenario, log)
-    if scenario.checkpoint.mode in ("sync", "async"):
+    corrupted = any(fault.symptom == "silent_corruption" for fault in scenario.failures.classes)
+    known = not corrupted and scenario.checkpoint.publish == "write_end"
+    if scenario.checkpoint.mode in ("local", "tiered") and known:
+        goes_on_from_the_newest_that_survived(scenario, log)
+    if scenario.checkpoint.mode in ("sync", "async") and scenario.checkpoint.load_failure == 0.0:
         if all(fault.symptom != "silent_corruption" for fault in scenario.failures.classes):
             progress_never_falls(log)
             rework_is_bounded(scenario, log)
+
+
+ENDS = {"slurm": "node_loss"}  # what a layer's restart amounts to; in_process ends nothing, all others the processes
+
+
+def goes_on_from_the_newest_that_survived(scenario, log):
+    """A restart finds, of each tier, the durable saves that no fault, layer or leaving node has taken since."""
+    ck = scenario.checkpoint
+    names = ck.tier_names()
+    survives = dict(zip(names, [tier.survives for tier in ck.tiers] or [ck.survives], strict=True))
+    keep = dict(zip(names, [tier.keep or ck.keep for tier in ck.tiers] or [ck.keep], strict=True))
+    there = {name: [] for name in names}  # steps, oldest first
+    latent, idle = {}, None
+
+    def lose(symptom):
+        for name in names:
+            if symptom not in survives[name]:
+                there[name].clear()
+
+    for event in log:
+        kind = event["kind"]
+        if kind == "save_durable":
+            there[event["tier"]] = (there[event["tier"]] + [event["step"]])[-keep[event["tier"]] :]
+        elif kind == "fault" and event["idle"]:
+            idle = (event["t"], event["node"])
+        elif kind == "fault":
+            if event["symptom"] == "slowdown":
+                latent[event["id"]] = event
+            else:
+                lose(event["symptom"])
+        elif kind == "detected" and event["fault"] in latent:
+            lose("slowdown")
+        elif kind == "node_down" and (event["t"], event["node"]) != idle:
+            lose("node_loss")
+        elif kind == "layer_begin" and event["layer"] != "in_process":
+            lose(ENDS.get(event["layer"], "process_exit"))
+        elif kind == "resumed":
+            newest = max((step for steps in there.values() for step in steps), default=0)
+            assert event["step"] <= newest
+            assert event["step"] == newest or ck.load_failure > 0.0
+            there = {name: [s for s in steps if s <= event["step"]] for name, steps in there.items()}
 
 
 def ends_as_it_says(scenario, log, ledger):
@@ -243,9 +288,10 @@ def test_all_times_scaled_scale_the_wall_time(mapping, seed, factor):
     assume(not unsupported(load_scenario(mapping)))
     big = copy.deepcopy(mapping)
     big["workload"] = {**scaled(mapping["workload"], factor), "steps": mapping["workload"]["steps"]}
-    for key in ("write_time", "stall_time", "load_time"):
-        if key in big["checkpoint"]:
-            big["checkpoint"][key] = scaled(big["checkpoint"][key], factor)
+    for block in (big["checkpoint"], *big["checkpoint"].get("tiers", ())):
+        for key in ("write_time", "stall_time", "load_time"):
+            if block.get(key) is not None:
+                block[key] = scaled(block[key], factor)
     for fault in big["failures"]["classes"]:
         fault["mtbf"] *= factor
         if "detect" in fault:

@@ -146,6 +146,15 @@ def test_a_short_async_write_leaves_the_first_order_optimum():
     assert found.flat_region_s[0] < young < found.flat_region_s[1]
 
 
+def test_a_local_copy_is_advised_on_like_a_blocking_write_as_long():
+    local = "checkpoint={mode: local, interval: 200 steps, stall_time: 30s, survives: all}"
+    one, other = recommend(base(local), replications=4), recommend(base(), replications=4)
+    assert (one.interval_steps, one.flat_region_s, one.best.goodput) == (
+        other.interval_steps, other.flat_region_s, other.best.goodput,
+    )  # fmt: skip
+    assert one.closed_form_s == other.closed_form_s and one.closed_form_s["exact"] is not None
+
+
 def test_a_short_job_is_cut_evenly():
     found = recommend(
         base("workload.steps=6000", "checkpoint.write_time=600s", "failures.classes.bug.mtbf=3h")
@@ -167,6 +176,7 @@ def test_checkpoints_published_late_call_for_a_shorter_interval():
 @pytest.mark.parametrize(("overrides", "path"), [
     (["checkpoint.mode=none"], "checkpoint.mode"),
     (["checkpoint.mode=ideal"], "checkpoint.mode"),
+    (["checkpoint={mode: tiered, tiers: [{every: 200 steps, write_time: 30s, survives: all}]}"], "checkpoint.mode"),
     (["failures.classes=[]"], "failures"),
     (["failures.classes.bug.rate=0"], "failures"),
     (["failures.classes=[{name: slow, mtbf: 1h, scope: node, symptom: slowdown, "

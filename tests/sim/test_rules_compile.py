@@ -17,6 +17,14 @@ pytestmark = pytest.mark.slow
 numba = pytest.importorskip("numba")
 
 
+def load_of(saved, p, seed, replication):
+    place = checkpoint.newest_usable(saved, p, math.inf)
+    if place == checkpoint.STEP0:
+        return -1, False
+    fails = checkpoint.cannot_load(p, saved.number[place], seed, replication)
+    return p.tier_load[checkpoint.tier_of(p, place)], fails
+
+
 def play(p, src, nodes, saved, inc, seed, replication, faults, story):
     """Play a job of `faults` faults: one number after another of what happens goes into `story`."""
     told = 0
@@ -38,9 +46,10 @@ def play(p, src, nodes, saved, inc, seed, replication, faults, story):
             ends = begun + sampling.draw(p, params.WRITE, seed, replication, int(durable) + 1, 0)
             if ends > strike:
                 break
-            checkpoint.publish(saved)
-            checkpoint.add_durable(saved, p, step, begun)
+            tier = checkpoint.due_tier(p, step, p.steps)
+            checkpoint.publish(saved, p, tier)
             durable += 1.0
+            checkpoint.add_durable(saved, p, tier, step, begun, int(durable))
             done = step
             now = checkpoint.write_begins(ends, 0.0, begun)
         now = strike
@@ -69,7 +78,7 @@ def play(p, src, nodes, saved, inc, seed, replication, faults, story):
             float(source),
             float(node),
             float(symptom),
-            float(checkpoint.kept_step(saved, now)),
+            float(checkpoint.kept_step(saved, p, now)),
         ):
             story[told] = value
             told += 1
@@ -82,8 +91,9 @@ def play(p, src, nodes, saved, inc, seed, replication, faults, story):
         if cluster.missing(nodes, p) > 0 and spare >= 0:
             cluster.seat(nodes, p, spare)
         base.strike(inc, symptom, p.class_gil_held[c], c, node, takes)
-        usable = checkpoint.newest_usable(saved, math.inf) >= 0
-        state.observe(inc, cluster.missing(nodes, p), usable, durable)
+        checkpoint.lose(saved, p, symptom)
+        row, fails = load_of(saved, p, seed, replication)
+        state.observe(inc, cluster.missing(nodes, p), row, fails, durable)
         phase, until = base.advance(inc, p, codes.ON_FAULT, now, seed, replication)
         for turn in range(40):
             story[told] = phase
@@ -110,8 +120,14 @@ def play(p, src, nodes, saved, inc, seed, replication, faults, story):
                     failures.stop_ageing(src, p, sick, now, -1, -1)
                     failures.renew_resting(src, p, sick)
                     cluster.take_out(nodes, p, sick, True)
-            usable = checkpoint.newest_usable(saved, math.inf) >= 0
-            state.observe(inc, cluster.missing(nodes, p), usable, durable)
+            if fails and phase == codes.CHECKPOINT_LOAD and not p.load_exit:
+                checkpoint.drop(saved, p, checkpoint.newest_usable(saved, p, math.inf))
+            if phase == codes.DETECT and inc[state.LAYER] >= 0:
+                amount = checkpoint.amounts_to(int(inc[state.LAYER]))
+                if amount >= 0:
+                    checkpoint.lose(saved, p, amount)
+            row, fails = load_of(saved, p, seed, replication)
+            state.observe(inc, cluster.missing(nodes, p), row, fails, durable)
             phase, until = base.advance(inc, p, event, now, seed, replication)
         mended = cluster.first_in(nodes, p, codes.IN_REPAIR)
         if mended >= 0:
@@ -122,7 +138,7 @@ def play(p, src, nodes, saved, inc, seed, replication, faults, story):
                 cluster.move(nodes, mended, place)
             if place != codes.COLD:
                 failures.start_ageing(src, p, mended, now, p.renews, seed, replication)
-        done = checkpoint.restore(saved, now)
+        done = checkpoint.restore(saved, p, now)
         if inc[state.PHASE] == codes.FAILED:
             state.clear(inc)
     return told
@@ -134,7 +150,7 @@ FAULTS = 30
 
 def blank(p, array):
     """Return the state of a run before it begins."""
-    places = checkpoint.places(p)
+    places = p.n_tiers * checkpoint.places(p)
     whole, real = np.int64, np.float64
     sources = failures.Sources(
         array([[0.0, 0.0, 0.0, math.inf, 0.0]] * (2 * p.n_classes), real, -1, 5),
@@ -148,7 +164,8 @@ def blank(p, array):
         array([0.0] * places, real),
         array([0.0] * places, real),
         array([0] * places, whole),
-        array([0], whole),
+        array([0] * places, whole),
+        array([0] * p.n_tiers, whole),
     )
     return sources, nodes, saved, array([0.0] * state.SIZE, real), array([0.0] * STORY, real)
 
@@ -224,11 +241,22 @@ VARIANTS = {
         "checkpoint": {**BASE["checkpoint"], "publish": "next_save", "keep": 1},
     },
     "no faults": {"failures": {}},
+    "tiers, loads that fail": {
+        "checkpoint": {
+            "mode": "tiered",
+            "load_failure": 0.3,
+            "tiers": [
+                {"every": "5min", "write_time": 5, "load_time": 10, "survives": ["exception"], "keep": 3},
+                {"every": "15min", "write_time": 30, "load_time": {"gamma": {"cv": 1, "mean": 60}}, "survives": "all"},
+            ],
+        }
+    },
 }
 
 
 def test_a_compiled_run_tells_the_same_story_to_the_last_bit():
     kernel.register_overloads()
+    numba.extending.register_jitable(load_of)
     compiled = numba.njit(play)
     lengths = []
     for variant in VARIANTS.values():
@@ -243,7 +271,8 @@ def test_a_compiled_run_tells_the_same_story_to_the_last_bit():
                     np.array(one, dtype=np.float64).ravel(), np.array(other, dtype=np.float64).ravel()
                 )
             lengths.append(told)
-    assert max(lengths) < STORY and min(lengths[:12]) > 300 and lengths[12:] == [0] * 4
+    assert max(lengths) < STORY and min(lengths[:12]) > 300 and lengths[12:16] == [0] * 4
+    assert min(lengths[16:]) > 300
     assert len(compiled.signatures) == 1, "one compilation must serve every scenario"
 
 

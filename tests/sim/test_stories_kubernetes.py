@@ -535,7 +535,7 @@ SLOW = {
 def slow_yard():
     """Return two pods, of which one builds 4 s longer; struck at 8, they load from 30 to 31 and warm up to 32."""
     yard = Yard(SLOW).strike(8, 0)
-    yard.pods.job[pods.LOAD_NEEDED] = 1
+    yard.pods.job[pods.LOAD_NEEDED] = 1 + params.LOAD
     yard.fast = min((0, 1), key=lambda i: u(1, 0, stream_id("workload.init") >> 2, i, 2))
     return yard
 

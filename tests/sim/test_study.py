@@ -175,10 +175,7 @@ def test_provenance_names_the_commit_only_inside_the_checkout():
 
 
 @pytest.mark.parametrize(("overrides", "path"), [
-    (["checkpoint.mode=local", "checkpoint.stall_time=1s"], "checkpoint.mode"),
-    (["checkpoint.mode=tiered", "checkpoint.tiers=[{every: 10 steps, survives: all, write_time: 1s}]"],
-     "checkpoint.mode"),
-    (["checkpoint.load_failure=0.1"], "checkpoint.load_failure"),
+    (["recovery.layers=[kubernetes]", "checkpoint.load_failure=0.1"], "checkpoint.load_failure"),
     (["recovery.layers=[in_job, slurm]"], "recovery.layers"),
     (["cluster.lemons={fraction: 0.1, added_rate: 5}"], "cluster.lemons"),
     (["cluster.retire={after: 3}"], "cluster.retire"),
@@ -206,8 +203,8 @@ def test_what_the_engine_cannot_do_is_refused_by_name(overrides, path):
 
 
 def test_all_refusals_are_told_at_once():
-    problems = refusal("cluster.retire={after: 3}", "checkpoint.load_failure=0.1", "profile=mine.yaml")
-    assert set(problems) == {"cluster.retire", "checkpoint.load_failure", "profile"}
+    problems = refusal("cluster.retire={after: 3}", "cluster.diagnosis={found: 0.5}", "profile=mine.yaml")
+    assert set(problems) == {"cluster.retire", "cluster.diagnosis.found", "profile"}
 
 
 @pytest.mark.parametrize("overrides", [

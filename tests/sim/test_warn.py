@@ -22,6 +22,9 @@ SOUND = {
 ASYNC = ["checkpoint.mode=async", "checkpoint.stall_time=2s"]
 IN_PROCESS = ["recovery.layers=[in_process, in_job]", "recovery.in_process.soft_timeout=1min",
               "recovery.in_process.hard_timeout=2min"]  # fmt: skip
+LOCAL = ["checkpoint.mode=local", "checkpoint.stall_time=2s", "checkpoint.write_time=null"]
+NEAR = "{name: near, every: 10min, write_time: 5s, load_time: 5s, survives: [exception, process_exit]}"
+FAR = "{name: far, every: 1h, stall_time: 2s, write_time: 60s, load_time: 20s, survives: all}"
 HANG = "failures.classes.bug.symptom=hang"
 LOSS = ["failures.classes.bug.symptom=node_loss", "failures.classes.bug.scope=node"]
 REPAIR = ["failures.classes.bug.symptom=gpu_error", "failures.classes.bug.scope=node",
@@ -29,6 +32,12 @@ REPAIR = ["failures.classes.bug.symptom=gpu_error", "failures.classes.bug.scope=
           "recovery.layers=[in_job, node_replacement]"]  # fmt: skip
 NO_DETECTOR = [HANG, "recovery.nccl_timeout=off"]
 NCCL = "recovery.nccl_timeout"
+
+
+
+def tiers(*listed):
+    return f"{{mode: tiered, tiers: [{', '.join(listed)}]}}"
+
 
 # rule, what makes the sound scenario wrong, where it is told and what must be said, what makes it right again
 CASES = [
@@ -94,6 +103,9 @@ CASES = [
     ("async-backlog",
      [*ASYNC, "checkpoint.interval=15 steps", "checkpoint.on_busy=queue", "checkpoint.write_time=60s"],
      "checkpoint.interval", r"one write every 1m, to about 3,333 at the end", ["checkpoint.interval=31 steps"]),
+    ("async-stalls",  # a tier by itself
+     [f"checkpoint={tiers(NEAR, FAR)}", "checkpoint.tiers.far.every=40s"],
+     "checkpoint.tiers.far.every", r"write takes 1m .* it waits 20s", ["checkpoint.tiers.far.every=1h"]),
     ("async-skips", [*ASYNC, "checkpoint.interval=15 steps", "checkpoint.on_busy=skip", "checkpoint.write_time=70s"],
      "checkpoint.interval", r"one save in 3 is made: .* in effect 45 steps \(1m 30s\)",
      ["checkpoint.interval=40 steps"]),
@@ -111,6 +123,10 @@ CASES = [
       "checkpoint.survives=all", "cluster.host_memory_bytes=2TiB"],
      "cluster.host_memory_bytes", r"4 copies \(old and new, here and for a peer\) need 4TB",
      ["cluster.host_memory_bytes=4TiB"]),
+    ("host-memory",
+     [f"checkpoint={tiers(NEAR, FAR)}", "checkpoint.bytes=4TB", "cluster.host_memory_bytes=2TiB"],
+     "cluster.host_memory_bytes", r"3 copies \(old and new of each near tier, one in flight to the farthest\) need 3TB",
+     ["cluster.host_memory_bytes=4TiB"]),
     ("storage-volume",  # the BLOOM logbook
      ["checkpoint.bytes=2.3TB", "workload.step_time=105s", "checkpoint.interval=100 steps",
       "checkpoint.write_time=40s"],
@@ -123,12 +139,30 @@ CASES = [
      "checkpoint.keep", r"1: ", ["checkpoint.keep=2"]),
     ("keep-one-load-failure", ["checkpoint.keep=1", "checkpoint.load_failure=0.01"],
      "checkpoint.keep", r"fails with probability 0.01", ["checkpoint.keep=2"]),
+    ("keep-one-load-failure", [f"checkpoint={tiers(NEAR)}", "checkpoint.keep=1", "checkpoint.load_failure=0.01"],
+     "checkpoint.keep", r"1, and a load fails", [f"checkpoint.tiers=[{NEAR}, {FAR}]"]),
+    ("load-failure-loops", ["checkpoint.load_failure=0.01", "checkpoint.on_load_failure=exit"],  # Megatron-LM#5281
+     "checkpoint.on_load_failure", r"exit: 1 % of checkpoints cannot be loaded", ["checkpoint.on_load_failure=older"]),
+    ("no-tier-survives", [*LOCAL, *LOSS, "cluster.spares.hot=10"],
+     "checkpoint.survives", r"survives failures.classes.bug \(node_loss and process_exit\): each one begins",
+     ["checkpoint.survives=all"]),
+    ("no-tier-survives",  # the loop dies with its process, and so does what is in its memory
+     [f"checkpoint={tiers(NEAR)}", "checkpoint.tiers.near.survives=[exception]"],
+     "checkpoint.tiers", r"bug \(exception and process_exit\)",
+     ["recovery.layers=[in_process]", "recovery.launcher=direct"]),
+    ("tier-never-saves", [f"checkpoint={tiers(NEAR, FAR)}", "checkpoint.tiers.near.every=2h"],
+     "checkpoint.tiers.near.every", r"3600 steps, and at each of them the farther tier saves too",
+     ["checkpoint.tiers.near.every=40min"]),
+    ("peers-and-requeue", [f"checkpoint={tiers(NEAR, FAR)}", "checkpoint.tiers.near.survives=all",
+                           "recovery.layers=[slurm]"],
+     "checkpoint.tiers.near.survives", r"taken to outlive a requeue", ["recovery.layers=[in_job]"]),
     ("save-after-mtbf", ["failures.classes.bug.mtbf=40min"],
      "checkpoint.interval", r"55 % of restarts are struck again", ["failures.classes.bug.mtbf=60min"]),
     ("setting-ignored", ["checkpoint.stall_time=2s", "checkpoint.write_survives=[hang]"],
      "checkpoint.stall_time", r"no effect in mode sync", ASYNC),
-    ("setting-ignored", ["checkpoint.write_survives=[hang]"],
-     "checkpoint.write_survives", r"no effect in mode sync", ASYNC),
+    ("setting-ignored", ["checkpoint={mode: ideal, write_survives: [hang]}"],
+     "checkpoint.write_survives", r"no effect in mode ideal",
+     ["checkpoint={mode: sync, interval: 30min, write_time: 30s, write_survives: [hang]}"]),
     ("layer-setting-ignored", ["recovery.in_process.soft_timeout=20s"],
      "recovery.in_process", r"not in recovery.layers \(got soft_timeout\)", IN_PROCESS),
     ("layer-setting-ignored", [*IN_PROCESS, "recovery.in_process.reserve_ranks=8"],
