@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from importlib import metadata
 from pathlib import Path
 
@@ -172,6 +173,12 @@ def test_an_interrupt_is_quiet(goodput, monkeypatch, scenario):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
+def cpu_s(process):
+    """Return the CPU time that a process has used [s], from /proc."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_an_interrupt_from_the_keyboard_ends_long_work_at_once():
     # a shell's background job hands down an ignored SIGINT, and so may whatever runs the tests
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -180,10 +187,11 @@ def test_an_interrupt_from_the_keyboard_ends_long_work_at_once():
     pipe = subprocess.PIPE
     with subprocess.Popen([*command, *arguments], cwd=ROOT, stdout=pipe, stderr=pipe) as process:
         try:
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.communicate(timeout=5)
+            while cpu_s(process) < 2.5:  # by then it simulates, however busy the machine
+                assert process.poll() is None
+                time.sleep(0.2)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            out, err = process.communicate(timeout=120)
         finally:
             process.kill()
     assert (process.returncode, out, err) == (130, b"", b"")
