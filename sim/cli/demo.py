@@ -18,6 +18,7 @@ from sim.study import Result, simulate
 from sim.units import format_duration
 
 REPLICATIONS = 200
+KINDS = {"training_goodput_aws": "training", "infra_goodput_aws": "infra"}
 GROUPS = (
     ("kept steps", ("productive", "slowdown")),
     ("saves and set-up", ("checkpoint_stall", "startup")),
@@ -94,9 +95,9 @@ def print_figures(out: Console, results: dict[str, Result]) -> bool:
             if figure.tolerance is not None:
                 good = abs(off) <= figure.tolerance
                 kept &= good
-                tolerance = f"{100 * figure.tolerance:.0f} points, {'kept' if good else 'MISSED'}"
+                tolerance = f"{'kept' if good else 'MISSED'} ({100 * figure.tolerance:.0f} pt)"
             made.add_row(
-                f"{_short(name)}, {cli_text.label(figure.metric).removesuffix(' goodput (AWS)')}",
+                f"{_short(name)}, {KINDS[figure.metric]}",
                 cli_text.value(figure.metric, figure.value),
                 cli_text.value(figure.metric, metric.mean),
                 cli_text.interval(figure.metric, metric.ci95),
