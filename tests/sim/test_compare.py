@@ -114,10 +114,10 @@ def test_fewer_than_two_scenarios_are_an_input_error(sources):
 
 
 def test_the_scenario_that_cannot_be_run_is_named():
-    bad = load_scenario(A, ["name=bad", "checkpoint.load_failure=0.5"])
+    bad = load_scenario(A, ["name=bad", "cluster.retire={after: 3}"])
     with pytest.raises(ScenarioError) as caught:
         compare([A, bad])
-    assert caught.value.problems[0].path == "bad: checkpoint.load_failure"
+    assert caught.value.problems[0].path == "bad: cluster.retire"
 
 
 def test_equal_names_are_numbered():
