@@ -83,6 +83,7 @@ DETECTORS: Final = (
     "human",
     "class",  # the fault class's own `detect` law
     "fixed",
+    "slurm",  # Slurm itself: a node that is silent, an allocation that is over
     "check",  # loss spikes, performance monitors: what notices silent corruption and slowdowns
 )
 (
@@ -94,5 +95,6 @@ DETECTORS: Final = (
     BY_HUMAN,
     BY_CLASS,
     BY_FIXED,
+    BY_SLURM,
     BY_CHECK,
-) = range(9)
+) = range(10)

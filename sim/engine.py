@@ -16,6 +16,7 @@ from sim import checkpoint, codes, params
 from sim.driver.pods import PodRestarts
 from sim.driver.pool import Pool
 from sim.driver.saves import Saves
+from sim.driver.slurm import Allocations
 from sim.driver.story import LIMIT, Fault, RunTooLong, Story, Wait, whole
 from sim.driver.strikes import Strikes
 from sim.recovery import base, state
@@ -61,6 +62,7 @@ class Job:
         self.strikes.done_now = self.done_now
         self.pool = Pool(story, self.strikes.sources, self.strikes.rates)
         self.pods = PodRestarts(self)
+        self.allocations = Allocations(self)
         self.fresh: list[Fault] = []  # the incident's faults that no layer has tried to absorb yet
         self.inc: list[float] = [0.0] * state.SIZE
         state.clear(self.inc)
@@ -91,6 +93,7 @@ class Job:
         )
         story.job = story.env.process(self._live())
         self.strikes.begin(self.pool, self.saves)
+        self.allocations.begin()
         story.env.process(self._limit())
         story.env.run(until=story.job)
         return story.log
@@ -157,7 +160,7 @@ class Job:
                 self._phase_begin(phase, codes.NO_LAYER)
                 signal = yield from story.pause_for_faults(min(until, deadline))
                 if signal is None and until > deadline:
-                    signal = self.strikes.start_timeout()
+                    signal = self.strikes.planned("initial_heartbeat_timeout")
                 self._phase_end(cut=signal is not None)
                 if signal is not None:
                     return signal
@@ -267,7 +270,7 @@ class Job:
                     base.pods_resumed(self.inc, self.p)
                     self._resume()
                 return signal
-            if phase == codes.NODE_WAIT and not self.pool.can_fill():
+            if phase == codes.NODE_WAIT and until == math.inf and not self.pool.can_fill():
                 self.inc[state.REASON] = codes.OUT_OF_NODES
                 self._phase_end(cut=True)
                 self._layer_end("failed", codes.REASONS[codes.OUT_OF_NODES])
@@ -284,7 +287,7 @@ class Job:
                 continue
             event = codes.ON_TIMER
             if signal is not None:
-                if phase != codes.NODE_WAIT or self.pool.missing() > 0:
+                if phase != codes.NODE_WAIT or until < math.inf or self.pool.missing() > 0:
                     continue
                 event = codes.ON_NODES
             phase, until = self._next_phase(phase, event)
@@ -305,6 +308,8 @@ class Job:
         self.strikes.take_out(fault)
         node = -1 if fault.node is None else fault.node
         base.strike(inc, fault.symptom, fault.gil_held, fault.fault_class, node, fault.takes_node)
+        if fault.ends_allocation:
+            base.end_allocation(inc)
         self._observe()
         noticed_by = inc[state.UNTIL] if inc[state.PHASE] == codes.DETECT else math.inf
         phase, until = base.advance(inc, p, codes.ON_FAULT, self.story.env.now, *self.story.key)
@@ -336,6 +341,8 @@ class Job:
             self.saves.load_failed()
         if phase == codes.DETECT and layer != codes.NO_LAYER:
             self.saves.reach(layer)
+        if phase == codes.NODE_WAIT and layer == codes.SLURM:
+            self.allocations.get()
         self._observe()
         after, until = base.advance(inc, self.p, event, now, *self.story.key)
         self.fresh.clear()  # a layer has tried; who comes next starts from the end of all processes
@@ -353,6 +360,8 @@ class Job:
             self.handed_over = False
             if inc[state.ATTEMPT] > attempt:  # not if it found no progress and did not even try
                 self._layer_begin(layer)
+                if layer == codes.FIXED:  # a person submits the job again
+                    self.allocations.begin()
         if after == codes.DETECT or after == codes.PODS:  # the layer gave up, or start-up took too long
             if inc[state.ATTEMPT] > attempt or phase != codes.DETECT:
                 taken_over = inc[state.LAYER] not in (layer, codes.NO_LAYER)
@@ -363,6 +372,8 @@ class Job:
             if after == codes.DETECT and until > now:
                 self._phase_begin(codes.DETECT, int(inc[state.LAYER]))
         elif after < codes.RESUMED:
+            if after == codes.NODE_WAIT and inc[state.LAYER] == codes.SLURM:
+                self.allocations.give_back(until - now)
             if after == codes.NODE_WAIT:
                 self.pool.call_cold()
             elif after == codes.ABORT:

@@ -80,6 +80,13 @@ def set_rates(src: Sources, p: Any, now: float, running: bool, working: int, hot
 
 
 @rule
+def stand_still(src: Sources, p: Any, now: float) -> None:
+    """Stop every clock: a job that waits in Slurm's queue has no nodes, and nothing can strike it."""
+    for s in range(2 * p.n_classes):
+        set_rate(src.row[s], now, 0.0)
+
+
+@rule
 def _hazard_gap(p: Any, source: int, k: int, seed: int, replication: int) -> float:
     return -math.log(u(seed, replication, p.class_stream[source // 2], source % 2, k))
 

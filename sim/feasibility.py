@@ -140,6 +140,7 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
     # The number of faults depends on the wall time where lives are not exponential, and the other way round.
     fails = bool(kinds) and all(one.fails for one in incidents)
     endless = next((one for one in (*incidents, *scheduled) if one.endless_s is not None), None)
+    stops = [] if fails else _stops(p, scenario)
     for _ in range(4):
         rates = [_rate(p, c, wall) for c in kinds]
         total = math.fsum(rates)
@@ -163,6 +164,8 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
         wall = min(wall * again_far + planned, p.max_wall_s)
         if endless is not None and not fails:
             wall = p.max_wall_s
+        elif not fails:
+            wall = min(_stopped_s(stops, wall, tau), p.max_wall_s)
     strikes_a_second = math.fsum(_rate(p, c, wall) for c in kinds)
     if fails:
         wall = min(wall, mtbf)
@@ -171,9 +174,11 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
     idle = (
         sum(p.class_rate[c] * p.hot * p.class_units[c] for c in range(p.n_classes) if _per_node(p, c)) * wall
     )
-    faults = strikes + silent + idle + len(scheduled)
+    counted = math.fsum(wall / stop.period_s for stop in stops if stop.is_fault)
+    faults = strikes + silent + idle + len(scheduled) + counted
     saves = 0.0 if p.mode in (codes.NONE, codes.IDEAL) else min(wall / (tau + write), segments * _exp(span))
     incident_events = strikes * events + math.fsum(one.events for one in scheduled)
+    incident_events += math.fsum(wall / stop.period_s * stop.incident.events for stop in stops)
     if endless is not None and endless.endless_s is not None:
         incident_events += endless.events * wall / max(endless.endless_s, 1e-9)
     return Estimate(
@@ -190,6 +195,33 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
         faults=faults,
         events=incident_events + 3.0 * (silent + idle) + (3.0 if all(p.tier_blocks) else 4.0) * saves,
     )
+
+
+class _Stop(NamedTuple):
+    """A stop that comes by a timer: the time from one to the next, and what follows it."""
+
+    period_s: float
+    incident: Incident
+    is_fault: bool
+
+
+def _stops(p: Params, s: Scenario) -> list[_Stop]:
+    """Return the stops that come by a timer."""
+    found = []
+    if p.time_limit_s < math.inf:
+        one = _replay(p, s, codes.PROCESS_EXIT, False, -1, False, False, ends_allocation=True)
+        found.append(_Stop(p.time_limit_s + one.wait_s, one, True))
+    return found
+
+
+def _stopped_s(stops: Sequence[_Stop], wall_s: float, tau_s: float) -> float:
+    """Return the wall time [s] with these stops, each of which costs its incident and half an interval; inf: no end."""
+    for stop in stops:
+        if stop.period_s < wall_s:
+            one = stop.incident
+            lost = one.detect_s + one.restart_s + one.wait_s + tau_s / 2.0
+            wall_s *= stop.period_s / (stop.period_s - lost) if lost < stop.period_s else math.inf
+    return wall_s
 
 
 def _segments(p: Params, useful_s: float) -> tuple[float, float]:
@@ -315,12 +347,19 @@ def _incident(p: Params, s: Scenario, c: int) -> Incident:
 
 
 def _replay(
-    p: Params, s: Scenario, symptom: int, gil_held: bool, fault_class: int, takes_node: bool, repair: bool
+    p: Params,
+    s: Scenario,
+    symptom: int,
+    gil_held: bool,
+    fault_class: int,
+    takes_node: bool,
+    repair: bool,
+    ends_allocation: bool = False,
 ) -> Incident:
     """Lead incidents of one kind through the rules with nothing else striking; their mean."""
     arrives = _arrival_s(p, s, repair)
     runs = [
-        _lead(p, symptom, gil_held, fault_class, takes_node, arrives, replication)
+        _lead(p, symptom, gil_held, fault_class, takes_node, arrives, replication, ends_allocation)
         for replication in range(_REPLAYS)
     ]
     for run in runs:
@@ -348,12 +387,21 @@ def _arrival_s(p: Params, s: Scenario, repair: bool) -> float:
 
 
 def _lead(
-    p: Params, symptom: int, gil_held: bool, c: int, takes_node: bool, arrives_s: float, replication: int
+    p: Params,
+    symptom: int,
+    gil_held: bool,
+    c: int,
+    takes_node: bool,
+    arrives_s: float,
+    replication: int,
+    ends_allocation: bool = False,
 ) -> Incident:
     inc = [0.0] * state.SIZE
     state.clear(inc)
     missing = 1 if takes_node and p.hot == 0 else 0
     base.strike(inc, symptom, gil_held, c, 0, takes_node)
+    if ends_allocation:
+        base.end_allocation(inc)
     loads = _Loads(p, replication)
     loads.lose(symptom)
     if takes_node:
@@ -365,7 +413,9 @@ def _lead(
     while phase < codes.RESUMED and phases < _MAX_PHASES:
         phases += 1
         event = codes.ON_TIMER
-        if phase == codes.NODE_WAIT:
+        if phase == codes.NODE_WAIT and until < math.inf:  # Slurm's queue, after which lost nodes are replaced
+            wait, missing = wait + until - now, missing if arrives_s < math.inf else 0
+        elif phase == codes.NODE_WAIT:
             if arrives_s == math.inf:
                 phase = codes.FAILED
                 break

@@ -41,8 +41,10 @@ if TYPE_CHECKING:
     START_DELAY_OTHERS,
     AGENT_START,
     IN_PLACE_RESTART,
-) = range(23)
-FIRST_CLASS_ROW: Final = 23
+    QUEUE_WAIT,
+    PROLOG,
+) = range(25)
+FIRST_CLASS_ROW: Final = 25
 LIFE, CLASS_DETECT, SLOW_FOR, AGE = range(4)
 
 # Streams of things that happen with a probability or spread evenly over a poll interval.
@@ -166,6 +168,9 @@ class Params(NamedTuple):
     join_s: float
     node_loss_s: float  # from the loss of a node to the eviction of its pod; inf = never
     in_place: bool
+    node_down_s: float  # slurm: silence after which a node is taken for down; inf where the layer is off
+    time_limit_s: float  # of an allocation
+    max_requeues: float
     has_human: bool
     max_wall_s: float
 
@@ -262,6 +267,8 @@ def compile_scenario(s: Scenario) -> Params:
         ("recovery.kubernetes.start_delay.others", k.start_delay.others),
         ("recovery.kubernetes.agent_start", k.agent_start),
         ("recovery.kubernetes.in_place_restart", k.in_place_restart),
+        ("recovery.slurm.queue_wait", r.slurm.queue_wait),
+        ("recovery.slurm.prolog", r.slurm.prolog),
     ):
         table.add(path, law)
     assert len(table.rows) == FIRST_CLASS_ROW
@@ -281,7 +288,7 @@ def compile_scenario(s: Scenario) -> Params:
     def count(value: int | None, default: float = math.inf) -> float:
         return default if value is None else float(value)
 
-    in_job_on = "in_job" in r.layers
+    in_job_on, slurm_on = "in_job" in r.layers, "slurm" in r.layers
     sections = ij.section_timeouts
     step_section = sections.step if sections is not None and sections.step is not None else math.inf
     setup_section = sections.setup if sections is not None and sections.setup is not None else math.inf
@@ -371,6 +378,9 @@ def compile_scenario(s: Scenario) -> Params:
         join_s=k.join_timeout,
         node_loss_s=math.inf if k.pod_failure_policy else k.grace_s() + k.toleration,
         in_place=k.in_place,
+        node_down_s=r.slurm.node_down if slurm_on else math.inf,
+        time_limit_s=r.slurm.time_limit if slurm_on and r.slurm.time_limit is not None else math.inf,
+        max_requeues=count(r.slurm.max_restarts),
         has_human=r.human_response is not None,
         max_wall_s=s.max_wall_s(),
     )

@@ -32,10 +32,6 @@ def _blocks(s: Scenario) -> Iterator[Problem]:
     if ck.load_failure > 0.0 and "kubernetes" in s.recovery.layers:
         what = f"{NOT_YET} with layer kubernetes; leave it at 0"
         yield Problem("checkpoint.load_failure", f"{what} {shown(ck.load_failure)}")
-    for layer in s.recovery.layers:
-        if layer == "slurm":
-            now = "now: in_process, in_job, kubernetes, node_replacement, fixed"
-            yield Problem("recovery.layers", f"layer {layer} is {NOT_YET}; {now} {shown(layer)}")
     for name in ("lemons", "retire", "preemption", "maintenance"):
         if getattr(cl, name) is not None:
             yield Problem(f"cluster.{name}", f"{NOT_YET}; leave it out (got a value)")
@@ -90,6 +86,8 @@ def _unseen(s: Scenario, symptom: str, gil_held: bool) -> bool:
     p = _timeouts(s.recovery)
     if p.has_human or min(p.nccl_s, p.heartbeat_s) < math.inf:
         return False
+    if p.time_limit_s < math.inf or (symptom == "node_loss" and p.node_down_s < math.inf):
+        return False  # Slurm ends the allocation
     layers = set(s.recovery.layers)
     if "in_process" in layers and symptom == "node_loss" and p.heartbeat_in_process_s < math.inf:
         return False

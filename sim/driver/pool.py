@@ -22,6 +22,7 @@ class Pool:
         cluster.start_nodes(self.nodes, p)
         self.crews = simpy.Resource(story.env, p.crews) if p.crews else None
         self.on_their_way = 0
+        self.released: simpy.Event | None = None  # while the job waits in Slurm's queue: comes when it is over
         self._called = 0
 
     def missing(self) -> int:
@@ -39,6 +40,33 @@ class Pool:
         if repair:
             self.story.env.process(self._repair(node))
         self.changed()
+
+    def release(self) -> None:
+        """Give all nodes of the job, hot spares included, back to Slurm: they do not age and are not paid for."""
+        if self.released is None:
+            self.released = self.story.env.event()
+            self.story.emit("node_down", node=None, why="requeue", **self._counts())
+            self.changed()
+
+    def take_back(self) -> None:
+        """Have the nodes again that were given back."""
+        if self.released is not None:
+            over, self.released = self.released, None
+            self.story.emit("node_up", node=None, to="working", **self._counts())
+            over.succeed()
+            self.changed()
+
+    def allocated(self) -> Wait:
+        """Wait until the job has its nodes."""
+        while self.released is not None:
+            yield self.released
+
+    def replace_lost(self) -> None:
+        """Put other nodes of the partition in the places of those lost for good that nothing else will fill."""
+        self.call_cold()
+        lacking = self.missing() - self.on_their_way - self.nodes.count[codes.IN_REPAIR]
+        for _ in range(min(lacking, self.nodes.count[codes.GONE])):
+            self._arrive(cluster.first_in(self.nodes, self.p, codes.GONE), codes.WORKING, renewed=True)
 
     def fill_from_hot(self) -> None:
         """Let hot spares take the empty slots."""
@@ -97,4 +125,8 @@ class Pool:
         self._arrive(node, cluster.place_for_good_node(self.nodes, p), cured and p.renews)
 
     def _counts(self) -> dict[str, int]:
-        return dict(zip(codes.NODE_STATES, self.nodes.count, strict=True))
+        counts = dict(zip(codes.NODE_STATES, self.nodes.count, strict=True))
+        if self.released is not None:
+            counts["cold"] += counts["working"] + counts["hot"]
+            counts["working"] = counts["hot"] = 0
+        return counts

@@ -41,6 +41,7 @@ class Fault:
     draw_at: tuple[int, int]  # (unit, k) of what is drawn for this one fault
     done: float = 0.0  # steps done when it struck
     noticed: bool = False
+    ends_allocation: bool = False  # Slurm has ended the job's allocation
 
 
 class _Last(simpy.Event):

@@ -65,7 +65,11 @@ class Strikes:
         """Let the fault clocks run as the nodes and the loop now are."""
         count = self.pool.nodes.count
         now = self.story.env.now
-        failures.set_rates(self.sources, self.p, now, self.running, count[codes.WORKING], count[codes.HOT])
+        if self.pool.released is not None:
+            failures.stand_still(self.sources, self.p, now)
+        else:
+            working, hot = count[codes.WORKING], count[codes.HOT]
+            failures.set_rates(self.sources, self.p, now, self.running, working, hot)
         process = self._process
         if process is not None and process.is_alive and process is not self.story.env.active_process:
             if self._next() != self._planned:
@@ -112,15 +116,15 @@ class Strikes:
             self._stop_ageing(fault.nodes)
         return fault
 
-    def start_timeout(self) -> Fault:
-        """Return the end of a first start that outlasts the launcher's initial heartbeat timeout."""
+    def planned(self, name: str, ends_allocation: bool = False) -> Fault:
+        """Return the end of all processes by a timer, which counts as a fault of the job."""
         return Fault(
             id=self._id(),
             symptom=codes.PROCESS_EXIT,
             scope=codes.JOB,
             gil_held=False,
             fault_class=-1,
-            name="initial_heartbeat_timeout",
+            name=name,
             node=None,
             nodes=[],
             slots=[],
@@ -129,6 +133,7 @@ class Strikes:
             repair=False,
             since=self.story.env.now,
             draw_at=(0, 0),
+            ends_allocation=ends_allocation,
         )
 
     def take_out(self, fault: Fault) -> None:
@@ -287,6 +292,7 @@ class Strikes:
         noticed = draw(p, row + params.CLASS_DETECT, *draw_at) if p.class_detect[c] else math.inf
         if noticed < lasts:
             yield env.timeout(noticed)
+            yield from self.pool.allocated()
             if not slow.over:
                 self._notice_now(fault)
             lasts -= noticed
@@ -305,6 +311,7 @@ class Strikes:
         """Notice a silent corruption after its law, unless a restart has undone it by then."""
         row = self.p.class_row0 + 4 * fault.fault_class + params.CLASS_DETECT
         yield self.story.env.timeout(draw(self.p, row, *self.story.key, *fault.draw_at))
+        yield from self.pool.allocated()
         if fault in self.saves.corruptions:
             self._notice_now(fault)
 

@@ -20,6 +20,7 @@ from sim.codes import (
     BY_HEARTBEAT,
     BY_HUMAN,
     BY_MONITOR,
+    BY_SLURM,
     BY_SOFT_TIMEOUT,
     BY_WATCHDOG,
     DETECT,
@@ -45,13 +46,14 @@ from sim.codes import (
     RESUMED,
     SILENT_CORRUPTION,
     SLOWDOWN,
+    SLURM,
     TOO_SLOW,
     UNHEALTHY,
 )
 from sim.draws import u
 from sim.kernel import rule
 from sim.params import CLASS_DETECT, FIXED_DETECT, HEARTBEAT, HUMAN, POLL
-from sim.recovery import fixed, in_job, in_process, node_replacement
+from sim.recovery import fixed, in_job, in_process, node_replacement, slurm
 from sim.recovery.defaults import HEARTBEAT_CHECK_S
 from sim.recovery.state import (
     ASK,
@@ -65,6 +67,7 @@ from sim.recovery.state import (
     LATE,
     LAYER,
     LOADS,
+    NEW_ALLOCATION,
     NO_PROGRESS_CYCLES,
     NODE_NEEDED,
     NUMBER,
@@ -81,6 +84,7 @@ from sim.recovery.state import (
     USED_IN_PROCESS,
     USED_REPLACEMENT,
     USED_RESERVE,
+    USED_SLURM,
     WRITE_ENDS,
 )
 from sim.sampling import draw
@@ -88,7 +92,11 @@ from sim.sampling import draw
 
 @rule
 def _contains(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, node_needed: bool) -> bool:
-    if layer == FIXED or layer == KUBERNETES:
+    if layer == FIXED or layer == SLURM:
+        return True
+    if inc[NEW_ALLOCATION] > 0.0:
+        return False
+    if layer == KUBERNETES:
         return True
     if layer == IN_PROCESS:
         return in_process.contains(inc, p, symptom, gil_held, node_needed)
@@ -110,6 +118,8 @@ def _has_budget(inc: Any, p: Any, layer: int) -> int:
     if layer == IN_JOB and stuck:
         return NO_PROGRESS
     if layer == NODE_REPLACEMENT and inc[USED_REPLACEMENT] >= p.max_replacements:
+        return BUDGET
+    if layer == SLURM and inc[USED_SLURM] >= p.max_requeues:
         return BUDGET
     return NO_REASON
 
@@ -159,6 +169,8 @@ def _detection_s(
             checked += HEARTBEAT_CHECK_S * u(seed, replication, p.even_streams[HEARTBEAT], number, attempt)
         by = _earlier(inc, math.inf, p.nccl_s + look, BY_WATCHDOG)
         by = _earlier(inc, by, checked, BY_HEARTBEAT)
+        if symptom == NODE_LOSS:
+            by = _earlier(inc, by, p.node_down_s, BY_SLURM)
         if p.layer_on[IN_PROCESS]:
             poll_in_process = poll * p.monitor_in_process_s
             if symptom == NODE_LOSS:
@@ -186,6 +198,8 @@ def _stage(
         return in_process.stage(inc, p, at, now, seed, replication)
     if layer == IN_JOB:
         return in_job.stage(inc, p, at, now, seed, replication)
+    if layer == SLURM:
+        return slurm.stage(inc, p, at, now, seed, replication)
     return node_replacement.stage(inc, p, at, now, seed, replication)
 
 
@@ -201,6 +215,8 @@ def _charge(inc: Any, layer: int) -> None:
         inc[USED_IN_JOB] += 1
     elif layer == NODE_REPLACEMENT:
         inc[USED_REPLACEMENT] += 1
+    elif layer == SLURM:
+        inc[USED_SLURM] += 1
 
 
 @rule
@@ -218,11 +234,13 @@ def _renew_budgets(inc: Any, p: Any, layer: int) -> None:
         inc[USED_IN_JOB] = 0.0
         inc[NO_PROGRESS_CYCLES] = 0.0
         inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
-    if layer == FIXED or layer == KUBERNETES:
+    if layer == FIXED or layer == KUBERNETES or layer == SLURM:
         inc[USED_IN_JOB] = 0.0
         inc[USED_REPLACEMENT] = 0.0
         inc[NO_PROGRESS_CYCLES] = 0.0
         inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
+    if layer == FIXED:
+        inc[USED_SLURM] = 0.0
 
 
 @rule
@@ -246,6 +264,7 @@ def strike(inc: Any, symptom: int, gil_held: bool, fault_class: int, node: int, 
         inc[ATTEMPT] = 0.0
         inc[LAYER] = NO_LAYER
         inc[NODE_NEEDED] = 0.0
+        inc[NEW_ALLOCATION] = 0.0
         inc[UNTIL] = math.inf
         inc[REASON] = NO_REASON
         inc[WRITE_ENDS] = 0.0
@@ -259,6 +278,12 @@ def strike(inc: Any, symptom: int, gil_held: bool, fault_class: int, node: int, 
     elif symptom == GPU_ERROR:
         inc[SUSPECT] = 1.0
         inc[SUSPECT_NODE] = node
+
+
+@rule
+def end_allocation(inc: Any) -> None:
+    """Tell the incident, after `strike`, that Slurm has ended the allocation: its processes are gone at once."""
+    inc[NEW_ALLOCATION] = 1.0
 
 
 @rule
@@ -278,6 +303,7 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
             inc[GAVE_UP] = NO_PROGRESS
             return _hand_over(inc, p, IN_JOB, now, seed, replication)
         _charge(inc, int(inc[LAYER]))
+        inc[NEW_ALLOCATION] = 0.0
         inc[STAGE] = 0.0
         inc[DEADLINE] = math.inf
         inc[LATE] = 0.0
@@ -323,7 +349,9 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
     by = now
     detector = inc[DETECTOR]
     inc[DETECTOR] = BY_CHECK
-    if (
+    if inc[NEW_ALLOCATION] > 0.0:
+        inc[DETECTOR] = BY_SLURM
+    elif (
         symptom != SILENT_CORRUPTION and symptom != SLOWDOWN
     ):  # these two were noticed when they struck the job
         by = now + _detection_s(inc, p, layer, symptom, gil_held, seed, replication)

@@ -1,7 +1,8 @@
 """The state of the incident under way, as one row of numbers that rules read and write.
 
 Budgets belong to the processes that keep count of them: a restart that starts new processes gives in_process its
-budget and its reserve ranks back, and one from outside (layer fixed) gives back those of the launcher as well.
+budget and its reserve ranks back, and one from outside (layers kubernetes, slurm, fixed) gives back those of the
+launcher as well.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from sim.kernel import rule
     SYMPTOM,  # the latest fault's
     GIL_HELD,
     CLASS,  # -1 = scheduled
+    NEW_ALLOCATION,  # 1: Slurm's allocation is over: only layers that get a new one help
     NODE_NEEDED,  # a node left in this incident: only layers that bring a new one help
     UNTIL,  # when the present phase ends
     DEADLINE,  # start-up must be over by then (in_job: initial heartbeat timeout)
@@ -34,6 +36,7 @@ from sim.kernel import rule
     USED_IN_PROCESS,
     USED_IN_JOB,
     USED_REPLACEMENT,
+    USED_SLURM,
     USED_RESERVE,
     NO_PROGRESS_CYCLES,
     PROGRESS_AT_CYCLE,  # newest checkpoint at the last in-job cycle
@@ -45,8 +48,8 @@ from sim.kernel import rule
     PROGRESS,  # checkpoints made durable so far
     DETECTOR,  # who noticed the latest fault
     LOADS,  # loads that failed in this incident
-) = range(31)
-SIZE: Final = 31
+) = range(33)
+SIZE: Final = 33
 
 
 @rule

@@ -240,11 +240,11 @@ class Slurm(Block):
     node_down: Duration = 300.0
     """Node silence until Slurm takes it for down (SlurmdTimeout)."""
     queue_wait: LawField = NO_TIME
-    """Time in the queue after a requeue."""
+    """Time in the queue after a requeue; the nodes are given back meanwhile, and not paid for."""
     time_limit: PositiveDuration | None = None
-    """Time limit of one allocation."""
+    """Time limit of one allocation, which begins with the run, and then with the end of each wait in the queue."""
     prolog: LawField = NO_TIME
-    """Prolog and health check before the job starts."""
+    """Prolog and health check before the job starts again."""
     max_restarts: Budget | None = None
     """Requeues before the layer gives up; None: no limit."""
 

@@ -235,9 +235,15 @@ class Teller(Spans):
             self.stretch.moments.append((t, text))
 
     def _node_down(self, t: float, event: Event) -> None:
+        if event["node"] is None:
+            self._moment(t, f"the nodes are given back ({event['why']})")
+            return
         self._moment(t, f"node {event['node']} leaves ({event['why']}): {_counts(event)}")
 
     def _node_up(self, t: float, event: Event) -> None:
+        if event["node"] is None:
+            self._moment(t, "nodes for all are there")
+            return
         where = {
             "working": "joins the job",
             "hot": "is back as a hot spare",

@@ -132,6 +132,8 @@ def _restart_budget(v: View) -> Iterator[Finding]:
     )
     for layer, budget in budgets:
         expected = sum(kind.expected for kind in v.stops_of(layer))
+        if layer == "slurm" and v.recovery.slurm.time_limit is not None:
+            expected += v.useful_s // v.recovery.slurm.time_limit
         if budget is not None and v.on(layer) and expected > budget:
             yield (
                 f"recovery.{layer}.max_restarts",
@@ -170,6 +172,8 @@ def _no_progress_stop(v: View) -> Iterator[Finding]:
 def _nodes_run_out(v: View) -> Iterator[Finding]:
     spares = v.s.cluster.spares.hot + v.s.cluster.spares.cold
     gone = [kind for kind in v.stops if v.leaves(kind.fault) and not kind.fault.repair]
+    if v.on("slurm"):  # a requeue gets another node of the partition
+        return
     lost = sum(kind.expected * _nodes_struck(v, kind) for kind in gone)
     if gone and (lost > spares or spares == 0):
         names = ", ".join(kind.path for kind in gone)

@@ -180,6 +180,8 @@ def _hang_undetected(v: View) -> Iterator[Finding]:
         return
     limit_s = v.recovery.slurm.time_limit if v.on("slurm") else None
     for kind in v.stops:
+        if kind.fault.symptom == "node_loss" and v.on("slurm"):
+            continue  # Slurm takes the silent node for down
         if kind.fault.symptom in ("hang", "node_loss") and kind.fault.detect is None:
             person = v.recovery.human_response
             until = "until limits.max_wall ends the run; set recovery.human_response"
@@ -226,8 +228,9 @@ def _time_limit(v: View) -> Iterator[Finding]:
     limit_s = v.recovery.slurm.time_limit
     if not v.on("slurm") or limit_s is None or v.shortest is None:
         return
-    first_s = v.start_median_s + v.shortest.interval_s + v.save_s
-    if first_s >= limit_s and v.useful_s > limit_s:
+    start_s = v.recovery.slurm.prolog.median_s() + v.start_median_s - v.s.nominal_step_s()
+    first_s = start_s + v.shortest.interval_s + v.save_s
+    if first_s > limit_s and v.useful_s > limit_s:
         yield (
             "recovery.slurm.time_limit",
             f"{format_duration(limit_s)}, but the first save is durable {format_duration(first_s)} after the start: "

@@ -328,6 +328,27 @@ def test_a_deterministic_hazard_is_expressible(steps, kept_a_period):
     assert run.wall_s == pytest.approx(periods * 8 * HOUR, rel=0.02)  # the first period has no restart, the last no end
 
 
+@pytest.mark.parametrize(("steps", "kept_a_period"), [(465, 465), (230, 460), (69, 414), (30, 390)])
+def test_slurm_time_limit(steps, kept_a_period):
+    """The same by Slurm: every 8 h a requeue, 2 h in the queue that no GPU is paid for, 10 min of prolog."""
+    run = one_run("slurm-eight-hours", f"checkpoint.interval={steps} steps")
+    assert run.completed and set(run.faults_by_class) == {"time_limit"}
+    periods = run.seconds["productive"] / (kept_a_period * MINUTE)
+    assert run.interruptions == pytest.approx(periods, abs=1.01)
+    assert run.wall_s == pytest.approx(periods * (8 + 2) * HOUR, rel=0.02)
+    assert run.seconds["node_wait"] == run.interruptions * 2 * HOUR
+    assert run.gpu_seconds["node_wait"] == 0.0
+
+
+def test_an_allocation_too_short_for_its_first_save_is_told():
+    short = ["checkpoint.interval=466 steps", "workload.useful_time=3d", "limits.max_wall=10d"]
+    scenario = case("slurm-eight-hours", *short)
+    (warned,) = fires("time-limit-below-save", scenario)
+    assert warned.path == "recovery.slurm.time_limit" and not fires("time-limit-below-save", case("slurm-eight-hours"))
+    run = simulate(scenario, replications=1).runs[0]
+    assert run.censored and run.durable_saves == 1  # only in the first allocation, which needed no prolog
+
+
 def test_a_save_a_minute_after_the_limit_never_comes():
     run = one_run("eight-hours", "checkpoint.interval=466 steps", "workload.useful_time=3d", "limits.max_wall=10d")
     (warned,) = fires("save-after-mtbf", case("eight-hours", "checkpoint.interval=466 steps"))
@@ -339,8 +360,6 @@ def test_a_save_a_minute_after_the_limit_never_comes():
 
 WAITING = [
     # case, the scenario's change that asks for it, path of the refusal, what it must name
-    ("slurm time limit: requeue after 8 h guaranteed (the hazard itself is in eight-hours.yaml)",
-     "recovery={layers: [slurm], slurm: {time_limit: 8h}}", "recovery.layers", "layer slurm"),
     ("pre-emption with warning: save when told (the same case)",
      "cluster.preemption={warning: 2min}", "cluster.preemption", "not simulated yet"),
 ]  # fmt: skip

@@ -88,11 +88,11 @@ def recoveries(draw: st.DrawFn) -> dict[str, Any]:
     launcher = draw(st.sampled_from(["ft_launcher", "torchrun", "direct"]))
     layers = [
         name
-        for name in ("in_process", "in_job", "node_replacement", "fixed")
+        for name in ("in_process", "in_job", "slurm", "node_replacement", "fixed")
         if draw(st.booleans()) and not (name == "in_job" and launcher != "ft_launcher")
     ]
     if launcher != "direct" and draw(st.integers(0, 4)) == 0:
-        layers = [name for name in layers if name != "fixed"]
+        layers = [name for name in layers if name not in ("slurm", "fixed")]
         layers.insert(sum(name in ("in_process", "in_job") for name in layers), "kubernetes")
     share = st.sampled_from([1.0, 1.0, 0.5])
     budget = st.sampled_from([None, None, 3])
@@ -126,6 +126,13 @@ def recoveries(draw: st.DrawFn) -> dict[str, Any]:
             "max_no_progress_cycles": draw(st.sampled_from([None, 0])),
         },
         "node_replacement": {"provision": draw(law(0, 30))},
+        "slurm": {
+            "node_down": draw(st.sampled_from([5, 300])),
+            "queue_wait": draw(law(0, 30)),
+            "time_limit": draw(st.sampled_from([None, None, 20, 50])),
+            "prolog": draw(law(0, 5)),
+            "max_restarts": draw(budget),
+        },
         "kubernetes": {
             "restart_policy": draw(st.sampled_from(["Never", "OnFailure"])),
             "backoff_limit": draw(st.sampled_from([2, 50])),

@@ -181,6 +181,10 @@ def _fault(e: dict[str, Any]) -> str:
     return text + (" idle" if e["idle"] else "")
 
 
+def _node(e: dict[str, Any]) -> str:
+    return "all nodes" if e["node"] is None else f"node {e['node']}"
+
+
 def _counts(e: dict[str, Any]) -> str:
     return "/".join(str(e[pool]) for pool in ("working", "hot", "cold", "repair", "retired"))
 
@@ -210,8 +214,8 @@ _TEXTS = {
     "detected": lambda e: f"fault {e['fault']} noticed by {e['by']}",
     "layer_begin": lambda e: f"{e['layer']} {e['attempt']} begins",
     "layer_end": _layer_end,
-    "node_down": lambda e: f"node {e['node']} down {_counts(e)}",
-    "node_up": lambda e: f"node {e['node']} up {e['to']} {_counts(e)}",
+    "node_down": lambda e: f"{_node(e)} down {_counts(e)}",
+    "node_up": lambda e: f"{_node(e)} up {e['to']} {_counts(e)}",
     "slow_begin": lambda e: f"node {e['node']} slow x{e['factor']:g}",
     "slow_end": lambda e: f"node {e['node']} no longer slow",
     "job_end": _job_end,

@@ -146,6 +146,7 @@ def test_no_faults_no_estimate_of_them():
     ["checkpoint={mode: local, interval: 1000 steps, stall_time: 5s, load_time: 5s, survives: all}"],
     [f"checkpoint={{mode: tiered, tiers: [{NEAR}, {FAR}]}}", "failures.classes.gpu.mtbf=5d"],
     ["checkpoint.load_failure=0.3", "checkpoint.keep=12"],
+    ["recovery.layers=[in_job, slurm]", "recovery.slurm={queue_wait: 1h, time_limit: 8h, prolog: 2min}"],
     ["checkpoint.load_failure=0.1", "checkpoint.keep=2", "failures.classes.bug.mtbf=2d"],
 ])  # fmt: skip
 def test_estimates_are_near_what_runs_hold(overrides):

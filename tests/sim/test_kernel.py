@@ -196,6 +196,13 @@ VARIANTS = {
             ],
         }
     },
+    "requeued": {
+        "recovery": {
+            **BASE["recovery"],
+            "layers": ["in_job", "slurm"],
+            "slurm": {"queue_wait": {"exponential": {"mean": "1h"}}, "time_limit": "8h", "prolog": "1min"},
+        }
+    },
     "gives up": {"recovery": {**BASE["recovery"], "layers": ["in_job"], "in_job": {"max_restarts": 2}}},
 }
 KEPT = 40  # calls of each rule and run that are played again

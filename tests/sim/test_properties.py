@@ -76,7 +76,7 @@ def goes_on_from_the_newest_that_survived(scenario, log):
                 lose(event["symptom"])
         elif kind == "detected" and event["fault"] in latent:
             lose("slowdown")
-        elif kind == "node_down" and (event["t"], event["node"]) != idle:
+        elif kind == "node_down" and event["node"] is not None and (event["t"], event["node"]) != idle:
             lose("node_loss")
         elif kind == "layer_begin" and event["layer"] != "in_process":
             lose(ENDS.get(event["layer"], "process_exit"))
@@ -106,6 +106,8 @@ def conserves_nodes(scenario, log):
     total = scenario.cluster.nodes + spares.hot + spares.cold
     out = set()
     for event in log:
+        if event["kind"] in ("node_down", "node_up") and event["node"] is None:
+            continue  # all are given back to Slurm, or got again
         if event["kind"] == "node_down":
             assert event["node"] not in out
             out.add(event["node"])
@@ -310,6 +312,7 @@ def test_all_times_scaled_scale_the_wall_time(mapping, seed, factor):
         "last_call_wait",
         "stop",
     }
+    times |= {"node_down", "queue_wait", "time_limit", "prolog"}
     times |= {
         "termination_grace",
         "initial_heartbeat_timeout",
@@ -319,7 +322,7 @@ def test_all_times_scaled_scale_the_wall_time(mapping, seed, factor):
     }
     for block in (
         recovery,
-        *(recovery[name] for name in ("fixed", "in_process", "in_job", "node_replacement")),
+        *(recovery[name] for name in ("fixed", "in_process", "in_job", "slurm", "node_replacement")),
     ):
         for key in times & block.keys():
             block[key] = scaled(block[key], factor)

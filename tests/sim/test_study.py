@@ -176,7 +176,6 @@ def test_provenance_names_the_commit_only_inside_the_checkout():
 
 @pytest.mark.parametrize(("overrides", "path"), [
     (["recovery.layers=[kubernetes]", "checkpoint.load_failure=0.1"], "checkpoint.load_failure"),
-    (["recovery.layers=[in_job, slurm]"], "recovery.layers"),
     (["cluster.lemons={fraction: 0.1, added_rate: 5}"], "cluster.lemons"),
     (["cluster.retire={after: 3}"], "cluster.retire"),
     (["cluster.preemption={warning: 2min}"], "cluster.preemption"),

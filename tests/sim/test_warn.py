@@ -92,8 +92,14 @@ CASES = [
      NCCL, r"each hang costs 2,048 GPU-hours .* 2m 30s would be 5 times", [f"{NCCL}=5min"]),
     ("time-limit-below-save",
      ["recovery.layers=[slurm]", "recovery.slurm.time_limit=30min"],
-     "recovery.slurm.time_limit", r"30m, but the first save is durable 31m 52s after",
+     "recovery.slurm.time_limit", r"30m, but the first save is durable 31m 50s after",
      ["recovery.slurm.time_limit=8h"]),
+    ("time-limit-below-save",  # exactly at the limit it still is durable
+     ["recovery.layers=[slurm]", "recovery.slurm={time_limit: 45min, prolog: 13min}", "checkpoint.interval=31min"],
+     "recovery.slurm.time_limit", r"45m, but the first save is durable 45m 50s after",
+     ["recovery.slurm.prolog=730s"]),
+    ("restart-budget", ["recovery.layers=[slurm]", "recovery.slurm={time_limit: 8h, max_restarts: 5}"],
+     "recovery.slurm.max_restarts", r"5, but at least 8.78 restarts", ["recovery.slurm.max_restarts=20"]),
     ("no-save-before-end", ["checkpoint.interval=100000 steps"],
      "checkpoint.interval", r"100000 steps, and the job has 100000", ["checkpoint.interval=50000 steps"]),
     ("no-checkpoints", ["checkpoint={mode: none}"], "checkpoint.mode", r"every fault loses all steps",
@@ -205,6 +211,9 @@ CASES = [
      "checkpoint.interval", r"20.0 % of cycles .* after 155 faults", ["checkpoint.interval=10min"]),
     ("nodes-run-out", [*LOSS, "cluster.spares.hot=2"],
      "cluster.spares", r"2 nodes in reserve, but 2.78 losses", ["cluster.spares.hot=10"]),
+    ("nodes-run-out",  # Slurm brings other nodes of the partition
+     [*LOSS, "recovery.layers=[node_replacement]"], "cluster.spares", r"0 nodes in reserve",
+     ["recovery.layers=[slurm]"]),
     ("nodes-run-out",  # layer fixed brings a lost node back in the time it states
      [*LOSS, "recovery.layers=[node_replacement]"], "cluster.spares", r"0 nodes in reserve",
      ["recovery.layers=[node_replacement, fixed]"]),
