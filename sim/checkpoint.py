@@ -151,6 +151,16 @@ def newest_usable(ck: Checkpoints, p: Any, corrupted_at: float) -> int:
 
 
 @rule
+def has(ck: Checkpoints, p: Any, tier: int, step: float) -> bool:
+    """Return whether a tier has a durable checkpoint of a step."""
+    first = tier * places(p)
+    for i in range(first, first + int(ck.count[tier])):
+        if ck.step[i] == step:
+            return True
+    return False
+
+
+@rule
 def tier_of(p: Any, place: int) -> int:
     """Return the tier that a place belongs to."""
     return place // places(p)

@@ -84,6 +84,7 @@ DETECTORS: Final = (
     "class",  # the fault class's own `detect` law
     "fixed",
     "slurm",  # Slurm itself: a node that is silent, an allocation that is over
+    "plan",  # a stop that was planned
     "check",  # loss spikes, performance monitors: what notices silent corruption and slowdowns
 )
 (
@@ -96,5 +97,6 @@ DETECTORS: Final = (
     BY_CLASS,
     BY_FIXED,
     BY_SLURM,
+    BY_PLAN,
     BY_CHECK,
-) = range(10)
+) = range(11)

@@ -17,7 +17,8 @@ from sim.driver.pods import PodRestarts
 from sim.driver.pool import Pool
 from sim.driver.saves import Saves
 from sim.driver.slurm import Allocations
-from sim.driver.story import LIMIT, Fault, RunTooLong, Story, Wait, whole
+from sim.driver.stops import Stops
+from sim.driver.story import LIMIT, WARNED, Fault, RunTooLong, Story, Wait, whole
 from sim.driver.strikes import Strikes
 from sim.recovery import base, state
 from sim.sampling import draw
@@ -62,7 +63,9 @@ class Job:
         self.strikes.done_now = self.done_now
         self.pool = Pool(story, self.strikes.sources, self.strikes.rates)
         self.pods = PodRestarts(self)
+        self.stops = Stops(self)
         self.allocations = Allocations(self)
+        self.in_loop = False  # the loop runs or saves: a warning is heard
         self.fresh: list[Fault] = []  # the incident's faults that no layer has tried to absorb yet
         self.inc: list[float] = [0.0] * state.SIZE
         state.clear(self.inc)
@@ -92,8 +95,9 @@ class Job:
             replication=story.key[1],
         )
         story.job = story.env.process(self._live())
-        self.strikes.begin(self.pool, self.saves)
+        self.strikes.begin(self.pool, self.saves, self.stops)
         self.allocations.begin()
+        self.stops.begin()
         story.env.process(self._limit())
         story.env.run(until=story.job)
         return story.log
@@ -160,7 +164,7 @@ class Job:
                 self._phase_begin(phase, codes.NO_LAYER)
                 signal = yield from story.pause_for_faults(min(until, deadline))
                 if signal is None and until > deadline:
-                    signal = self.strikes.planned("initial_heartbeat_timeout")
+                    signal = self.strikes.ended_by("initial_heartbeat_timeout")
                 self._phase_end(cut=signal is not None)
                 if signal is not None:
                     return signal
@@ -201,6 +205,10 @@ class Job:
             if signal is None and self.done >= save_at:
                 self._flush_range()
                 signal = yield from self.saves.save(self.done)
+            if signal == WARNED or (signal is None and self.stops.heard is not None):
+                signal = yield from self.stops.wind_up()
+                if signal is None and self.done < p.steps:
+                    continue
             if signal is not None:
                 return signal
             if self.done >= p.steps:
@@ -221,10 +229,20 @@ class Job:
             self.range_s += elapsed
             self.range_productive_s += gained * self.p.step_productive_s
             self.range_gained += gained
+            if signal == WARNED:  # the step under way is finished first
+                return signal
             if signal == LIMIT or isinstance(signal, Fault):
                 self._flush_range()
                 return signal
         return None
+
+    def finish_step(self) -> Wait:
+        """Run to the end of the step under way; the signal that cut it short, else None."""
+        signal = WARNED
+        while signal == WARNED:
+            signal = yield from self._run_to(min(math.ceil(self.done - 1e-9), self.p.steps))
+        self._flush_range()
+        return signal
 
     def _flush_range(self) -> None:
         """Write the steps since the last save, resume or flush as one record."""
@@ -248,6 +266,7 @@ class Job:
         self.saves.choose()
         self.done = self.saves.restore(self.done)
         self._flush_range()
+        self.stops.heard, self.in_loop = None, True
         self.strikes.set_running(True)
         part = self.done - whole(self.done)
         self.story.emit("resumed", step=whole(self.done), **({"part": part} if part > 0.0 else {}))
@@ -257,6 +276,7 @@ class Job:
     def _incident(self, fault: Fault) -> Wait:
         """Lead one incident to `resumed` (None), to the job's failure or to the limit (a signal)."""
         self.saves.loop_stopped_s = self.story.env.now
+        self.in_loop = False
         self.fresh.clear()
         phase, until = self._hit(fault)
         while self.joining:
@@ -282,7 +302,7 @@ class Job:
             if isinstance(signal, Fault):
                 self._phase_end(cut=True)
                 if phase != codes.DETECT:
-                    self._layer_end("cut", codes.SYMPTOMS[signal.symptom])
+                    self._layer_end("cut", signal.name if signal.pause_until else codes.SYMPTOMS[signal.symptom])
                 phase, until = self._hit(signal)
                 continue
             event = codes.ON_TIMER
@@ -310,6 +330,9 @@ class Job:
         base.strike(inc, fault.symptom, fault.gil_held, fault.fault_class, node, fault.takes_node)
         if fault.ends_allocation:
             base.end_allocation(inc)
+        if fault.pause_until > 0.0:
+            base.plan(inc, fault.pause_until)
+            self.saves.lose_tiers(codes.NODE_LOSS)  # the nodes are down meanwhile
         self._observe()
         noticed_by = inc[state.UNTIL] if inc[state.PHASE] == codes.DETECT else math.inf
         phase, until = base.advance(inc, p, codes.ON_FAULT, self.story.env.now, *self.story.key)
@@ -341,7 +364,7 @@ class Job:
             self.saves.load_failed()
         if phase == codes.DETECT and layer != codes.NO_LAYER:
             self.saves.reach(layer)
-        if phase == codes.NODE_WAIT and layer == codes.SLURM:
+        if phase == codes.NODE_WAIT and layer == codes.SLURM and inc[state.STAGE] > 0:
             self.allocations.get()
         self._observe()
         after, until = base.advance(inc, self.p, event, now, *self.story.key)

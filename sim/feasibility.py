@@ -165,7 +165,8 @@ def estimate(scenario: Scenario, p: Params) -> Estimate:
         if endless is not None and not fails:
             wall = p.max_wall_s
         elif not fails:
-            wall = min(_stopped_s(stops, wall, tau), p.max_wall_s)
+            lost_s = 0.0 if p.save_before_s > 0.0 else tau / 2.0
+            wall = min(_stopped_s(stops, wall, lost_s), p.max_wall_s)
     strikes_a_second = math.fsum(_rate(p, c, wall) for c in kinds)
     if fails:
         wall = min(wall, mtbf)
@@ -211,15 +212,20 @@ def _stops(p: Params, s: Scenario) -> list[_Stop]:
     if p.time_limit_s < math.inf:
         one = _replay(p, s, codes.PROCESS_EXIT, False, -1, False, False, ends_allocation=True)
         found.append(_Stop(p.time_limit_s + one.wait_s, one, True))
+    if p.maintenance_every_s < math.inf:
+        pause_s = sampling.mean_of_row(p.laws, p.tables, params.MAINTENANCE)
+        over = bool(p.layer_on[codes.SLURM])
+        one = _replay(p, s, codes.PROCESS_EXIT, False, -1, False, False, ends_allocation=over, pause_s=pause_s)
+        found.append(_Stop(p.maintenance_every_s, one, False))
     return found
 
 
-def _stopped_s(stops: Sequence[_Stop], wall_s: float, tau_s: float) -> float:
-    """Return the wall time [s] with these stops, each of which costs its incident and half an interval; inf: no end."""
+def _stopped_s(stops: Sequence[_Stop], wall_s: float, work_s: float) -> float:
+    """Return the wall time [s] with these stops, each of which costs its incident and so much work; inf: no end."""
     for stop in stops:
         if stop.period_s < wall_s:
             one = stop.incident
-            lost = one.detect_s + one.restart_s + one.wait_s + tau_s / 2.0
+            lost = one.detect_s + one.restart_s + one.wait_s + work_s
             wall_s *= stop.period_s / (stop.period_s - lost) if lost < stop.period_s else math.inf
     return wall_s
 
@@ -355,11 +361,12 @@ def _replay(
     takes_node: bool,
     repair: bool,
     ends_allocation: bool = False,
+    pause_s: float = 0.0,
 ) -> Incident:
     """Lead incidents of one kind through the rules with nothing else striking; their mean."""
     arrives = _arrival_s(p, s, repair)
     runs = [
-        _lead(p, symptom, gil_held, fault_class, takes_node, arrives, replication, ends_allocation)
+        _lead(p, symptom, gil_held, fault_class, takes_node, arrives, replication, ends_allocation, pause_s)
         for replication in range(_REPLAYS)
     ]
     for run in runs:
@@ -395,6 +402,7 @@ def _lead(
     arrives_s: float,
     replication: int,
     ends_allocation: bool = False,
+    pause_s: float = 0.0,
 ) -> Incident:
     inc = [0.0] * state.SIZE
     state.clear(inc)
@@ -402,6 +410,8 @@ def _lead(
     base.strike(inc, symptom, gil_held, c, 0, takes_node)
     if ends_allocation:
         base.end_allocation(inc)
+    if pause_s > 0.0:
+        base.plan(inc, pause_s)
     loads = _Loads(p, replication)
     loads.lose(symptom)
     if takes_node:
@@ -413,7 +423,7 @@ def _lead(
     while phase < codes.RESUMED and phases < _MAX_PHASES:
         phases += 1
         event = codes.ON_TIMER
-        if phase == codes.NODE_WAIT and until < math.inf:  # Slurm's queue, after which lost nodes are replaced
+        if phase == codes.NODE_WAIT and until < math.inf:  # a pause, or Slurm's queue
             wait, missing = wait + until - now, missing if arrives_s < math.inf else 0
         elif phase == codes.NODE_WAIT:
             if arrives_s == math.inf:

@@ -136,11 +136,11 @@ def _loop_s(ledger: RunLedger) -> float:
 
 
 def _resolved(ledger: RunLedger) -> list[tuple[float, int]]:
-    """Return (seconds, restart events) of the incidents that reached `resumed`."""
+    """Return (seconds, restart events) of the incidents that reached `resumed`, planned stops left out."""
     return [
         (incident.end_s - incident.start_s, incident.restart_events)
         for incident in ledger.incidents
-        if incident.end_s is not None
+        if incident.end_s is not None and not incident.planned
     ]
 
 

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     IN_PLACE_RESTART,
     QUEUE_WAIT,
     PROLOG,
-) = range(25)
-FIRST_CLASS_ROW: Final = 25
+    MAINTENANCE,
+) = range(26)
+FIRST_CLASS_ROW: Final = 26
 LIFE, CLASS_DETECT, SLOW_FOR, AGE = range(4)
 
 # Streams of things that happen with a probability or spread evenly over a poll interval.
@@ -89,6 +90,7 @@ class Params(NamedTuple):
     publish_next: bool
     async_factor: float
     survives: Any  # [symptom] a write in flight goes on
+    save_before_s: float  # so long before a stop that is known the job saves and ends; 0 = it does not
     load_failure: float
     load_exit: bool  # a failed load ends the attempt; else the next older checkpoint is tried
     # cluster
@@ -101,6 +103,7 @@ class Params(NamedTuple):
     crews: int  # 0 = no limit
     renews: bool
     stationary: bool
+    maintenance_every_s: float  # inf = none
     repair_row0: int
     repair_success: Any
     repair_escalate: Any
@@ -117,6 +120,7 @@ class Params(NamedTuple):
     class_detect: Any  # has its own detection law
     class_factor: Any  # slowdown
     class_until_repaired: Any
+    class_warning_s: Any  # pre-emption: how long before it comes it is told; 0 = it is none
     class_tree: Any  # drawn unit by unit
     class_units: Any  # units a node
     class_leaves: Any  # of its tree, a power of two
@@ -181,7 +185,7 @@ _BOOLEAN: Final = frozenset(
 )
 _REAL: Final = frozenset(
     ("laws", "tables", "repair_success", "repair_escalate", "class_rate", "class_factor", "scheduled_step")
-    + ("tier_every",)
+    + ("tier_every", "class_warning_s")
 )
 
 
@@ -269,6 +273,7 @@ def compile_scenario(s: Scenario) -> Params:
         ("recovery.kubernetes.in_place_restart", k.in_place_restart),
         ("recovery.slurm.queue_wait", r.slurm.queue_wait),
         ("recovery.slurm.prolog", r.slurm.prolog),
+        ("cluster.maintenance.duration", cl.maintenance.duration if cl.maintenance is not None else None),
     ):
         table.add(path, law)
     assert len(table.rows) == FIRST_CLASS_ROW
@@ -312,6 +317,7 @@ def compile_scenario(s: Scenario) -> Params:
         publish_next=ck.publish == "next_save",
         async_factor=ck.async_slowdown.factor if ck.async_slowdown is not None else 1.0,
         survives=[symptom in ck.write_survives for symptom in codes.SYMPTOMS],
+        save_before_s=ck.save_before or 0.0,
         load_failure=ck.load_failure if ck.mode != "ideal" else 0.0,
         load_exit=ck.on_load_failure == "exit",
         nodes=cl.nodes,
@@ -323,6 +329,7 @@ def compile_scenario(s: Scenario) -> Params:
         crews=0 if cl.repair is None or cl.repair.crews == "unlimited" else int(cl.repair.crews),
         renews=cl.repair is None or cl.repair.renews,
         stationary=cl.initial_age == "stationary",
+        maintenance_every_s=cl.maintenance.every if cl.maintenance is not None else math.inf,
         repair_row0=repair_row0,
         repair_success=[stage.success for stage in stages],
         repair_escalate=[stage.escalate for stage in stages],
@@ -464,6 +471,7 @@ class _Classes:
             "class_detect": [f.detect is not None for f in classes],
             "class_factor": [x.factor if x is not None else 1.0 for x in slow],
             "class_until_repaired": [x is not None and x.until == "repaired" for x in slow],
+            "class_warning_s": [s.warning_s(f) for f in classes],
             "class_tree": self.trees,
             "class_units": self.units,
             "class_leaves": leaves,

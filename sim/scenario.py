@@ -115,6 +115,8 @@ class Scenario(Block):
                 path = f"failures.{field}.{fault.name or i}"
                 if fault.repair and cluster.repair is None:
                     yield Problem(f"{path}.repair", "needs cluster.repair.stages (got True without them)")
+                if isinstance(fault, FaultClass) and fault.preemption and cluster.preemption is None:
+                    yield Problem(f"{path}.preemption", "needs cluster.preemption.warning (got True without it)")
                 if fault.scope == "rack" and not racks:
                     yield Problem(f"{path}.scope", "needs cluster.nodes_per_rack (got 'rack' without it)")
                 if (
@@ -149,6 +151,12 @@ class Scenario(Block):
         if per == "rack":
             return math.ceil(nodes / (self.cluster.nodes_per_rack or nodes))
         return {"rank": self.ranks(), "gpu": self.ranks(), "node": nodes, "job": 1}[per]
+
+    def warning_s(self, fault: FaultClass) -> float:
+        """How long before it comes a fault is told [s]: pre-emptions; 0 for all others."""
+        preemption = self.cluster.preemption
+        is_one = fault.symptom == "node_loss" if fault.preemption is None else fault.preemption
+        return preemption.warning if preemption is not None and is_one else 0.0
 
     def step_factor(self) -> float:
         """Step time on this cluster over `workload.step_time` (1 without scaling)."""

@@ -32,7 +32,14 @@ def _blocks(s: Scenario) -> Iterator[Problem]:
     if ck.load_failure > 0.0 and "kubernetes" in s.recovery.layers:
         what = f"{NOT_YET} with layer kubernetes; leave it at 0"
         yield Problem("checkpoint.load_failure", f"{what} {shown(ck.load_failure)}")
-    for name in ("lemons", "retire", "preemption", "maintenance"):
+    if cl.maintenance is not None:
+        starts = {"in_job", "slurm", "node_replacement", "fixed"} & set(s.recovery.layers)
+        if "kubernetes" in s.recovery.layers:
+            yield Problem("cluster.maintenance", f"{NOT_YET} with layer kubernetes; leave it out (got a value)")
+        elif not starts:
+            message = "needs a layer that starts the job again: in_job, slurm, node_replacement or fixed"
+            yield Problem("cluster.maintenance", f"{message} {shown(', '.join(s.recovery.layers) or 'none')}")
+    for name in ("lemons", "retire"):
         if getattr(cl, name) is not None:
             yield Problem(f"cluster.{name}", f"{NOT_YET}; leave it out (got a value)")
     for name, plain in (("found", 1.0), ("wrong_node", 0.0)):

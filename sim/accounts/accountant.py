@@ -166,6 +166,10 @@ class Accountant:
             self.idle_faults += 1
             return
         t = event["t"]
+        if event.get("planned"):
+            self._stop(t).planned = True
+            self._unnoticed = True
+            return
         fault = FaultRef(event.get("id"), event["class"], event["symptom"], t - self.start_s)
         self.faults_by_class[fault.fault_class] = self.faults_by_class.get(fault.fault_class, 0) + 1
         if fault.symptom in LATENT_SYMPTOMS:

@@ -90,8 +90,8 @@ KINDS: dict[str, Kind] = {
     "save_failed": Kind({**_SAVE, "reason": "text|null"}, {}, "the checkpoint will never be usable"),
     "fault": Kind(
         {"id": "id", "class": "text", "symptom": "text", "scope": "text"},
-        {"step": "int|null", "idle": "bool", "gil": "text|null", "repair": "bool"},
-        "a fault strikes (idle: on a spare, the job goes on)",
+        {"step": "int|null", "idle": "bool", "gil": "text|null", "repair": "bool", "planned": "bool"},
+        "a fault strikes (idle: on a spare, the job goes on; planned: no fault, but a stop such as maintenance)",
     ),
     "detected": Kind({"fault": "id|null", "by": "text"}, {"incident": "id|null"}, "the fault is noticed"),
     "abort": Kind({}, {"incident": "id|null"}, "the communicators are torn down"),

@@ -32,6 +32,8 @@ class Incident:
     by_phase: dict[str, float]
     faults: tuple[FaultRef, ...]
     layer: str | None
+    planned: bool = False
+    """A planned stop, such as maintenance, that no fault joined."""
 
 
 @dataclass
@@ -45,6 +47,7 @@ class OpenIncident:
     layer: str | None = None
     attempts: int = 0
     process_started: bool = False
+    planned: bool = False
 
     def spend(self, phase: str, seconds: float) -> None:
         """Add time to a phase."""
@@ -60,4 +63,5 @@ class OpenIncident:
             by_phase=self.by_phase,
             faults=tuple(self.faults),
             layer=self.layer,
+            planned=self.planned and not self.faults,
         )

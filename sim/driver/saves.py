@@ -96,14 +96,31 @@ class Saves:
         self.corruptions = [f for f in self.corruptions if f.since < begun]
         return step
 
-    def save(self, step: float) -> Wait:
-        """Let the loop save its state; the signal that cut it short, else None."""
+    def save_now(self, step: float) -> Wait:
+        """Save in the farthest tier before the job ends itself, and wait for it; the signal that cut it short.
+
+        Nothing to save if that tier has this step, or is about to. What is durable then is also published.
+        """
+        far = self.p.n_tiers - 1
+        signal = None
+        coming = any(write.tier == far and write.step == step for write in self.in_flight)
+        if step > 0 and not coming and not checkpoint.has(self.durable, self.p, far, step):
+            signal = yield from self.save(step, far)
+        if signal is None:
+            signal = yield from self.drain(step)
+        if signal is None:
+            for tier in range(self.p.n_tiers):
+                checkpoint.publish(self.durable, self.p, tier)
+        return signal
+
+    def save(self, step: float, asked_tier: int | None = None) -> Wait:
+        """Let the loop save its state in the tier that is due, or asked for; the signal that cut it short."""
         p, story = self.p, self.story
-        tier = checkpoint.due_tier(p, step, p.steps)
+        tier = checkpoint.due_tier(p, step, p.steps) if asked_tier is None else asked_tier
         if p.publish_next:
             checkpoint.publish(self.durable, p, tier)
         ahead = [write for write in self.in_flight if write.tier == tier and not p.tier_blocks[tier]]
-        final = step >= p.steps  # it is asked for by name, so it is never skipped
+        final = step >= p.steps or asked_tier is not None  # it is asked for by name, so it is never skipped
         if ahead and p.on_busy == codes.SKIP and not final:
             return None
         self._ids += 1

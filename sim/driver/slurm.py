@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.driver.story import Wait
+from sim.driver.stops import Stop
 
 if TYPE_CHECKING:
     from sim.engine import Job
@@ -16,17 +16,19 @@ class Allocations:
 
     def __init__(self, job: Job) -> None:
         self.job, self.story, self.p = job, job.story, job.p
-        self.number = 0  # of the one that stands, or stood last
+        self.limit: Stop | None = None  # of the one that stands
 
     def begin(self) -> None:
         """Begin an allocation: its time runs."""
-        self.number += 1
+        self._end()
         if self.p.time_limit_s < math.inf:
-            self.story.env.process(self._time_limit(self.number))
+            ends = self.story.env.now + self.p.time_limit_s
+            self.limit = Stop(ends, lambda: self.job.strikes.ended_by("time_limit", ends_allocation=True))
+            self.job.stops.announce(self.limit)
 
     def give_back(self, wait_s: float) -> None:
         """Give all nodes back for a wait in the queue (none: the next allocation follows at once)."""
-        self.number += 1  # the time of the last one is over
+        self._end()
         if wait_s > 0.0:
             self.job.pool.release()
 
@@ -38,7 +40,6 @@ class Allocations:
             pool.take_back()
             self.begin()
 
-    def _time_limit(self, number: int) -> Wait:
-        yield self.story.last_at(self.story.env.now + self.p.time_limit_s)
-        if number == self.number:
-            self.story.signal(self.job.strikes.planned("time_limit", ends_allocation=True))
+    def _end(self) -> None:
+        if self.limit is not None:
+            self.limit.over = True

@@ -14,7 +14,7 @@ from sim.params import Params
 
 Wait = Generator[simpy.Event, Any, Any]
 
-NODES, PACE, LIMIT = "nodes", "pace", "limit"  # signals to the job besides faults
+NODES, PACE, LIMIT, WARNED = "nodes", "pace", "limit", "warned"  # signals to the job besides faults
 
 
 class RunTooLong(Exception):  # noqa: N818 - reads as what happened, like StopIteration
@@ -42,6 +42,7 @@ class Fault:
     done: float = 0.0  # steps done when it struck
     noticed: bool = False
     ends_allocation: bool = False  # Slurm has ended the job's allocation
+    pause_until: float = 0.0  # planned: the job stands still until then; 0 = it is no planned stop
 
 
 class _Last(simpy.Event):

@@ -12,6 +12,7 @@ import simpy
 from sim import cluster, codes, failures, params
 from sim.driver.pool import Pool
 from sim.driver.saves import Saves
+from sim.driver.stops import Stop, Stops
 from sim.driver.story import PACE, Fault, Story, Wait, whole
 from sim.sampling import draw
 
@@ -41,6 +42,7 @@ class Strikes:
         failures.start(self.sources, p, *story.key)
         self.pool: Pool
         self.saves: Saves
+        self.stops: Stops
         self.done_now: Callable[[], float] = float  # steps done at this moment; the engine tells
         self.slow: list[Slow] = []
         self.running = False
@@ -48,9 +50,9 @@ class Strikes:
         self._process: simpy.Process | None = None
         self._ids = 0
 
-    def begin(self, pool: Pool, saves: Saves) -> None:
+    def begin(self, pool: Pool, saves: Saves, stops: Stops) -> None:
         """Let the clocks run."""
-        self.pool, self.saves = pool, saves
+        self.pool, self.saves, self.stops = pool, saves, stops
         self.rates()
         self._process = self.story.env.process(self._run())
 
@@ -116,8 +118,8 @@ class Strikes:
             self._stop_ageing(fault.nodes)
         return fault
 
-    def planned(self, name: str, ends_allocation: bool = False) -> Fault:
-        """Return the end of all processes by a timer, which counts as a fault of the job."""
+    def ended_by(self, name: str, ends_allocation: bool = False, pause_until: float = 0.0) -> Fault:
+        """Return the end of all processes by a timer; it counts as a fault of the job unless it is planned."""
         return Fault(
             id=self._id(),
             symptom=codes.PROCESS_EXIT,
@@ -134,6 +136,7 @@ class Strikes:
             since=self.story.env.now,
             draw_at=(0, 0),
             ends_allocation=ends_allocation,
+            pause_until=pause_until,
         )
 
     def take_out(self, fault: Fault) -> None:
@@ -166,6 +169,7 @@ class Strikes:
             "node": fault.node,
             "step": whole(self.done_now()),
             "idle": idle,
+            **({"planned": True} if fault.pause_until > 0.0 else {}),
         }
 
     def _id(self) -> int:
@@ -198,6 +202,12 @@ class Strikes:
             not idle and not struck and scope != codes.JOB
         ):  # its nodes are all out: there is nothing to strike
             failures.renew(src, p, source, unit, *self.story.key)
+            return
+        if p.class_warning_s[c] > 0.0:
+            failures.renew(src, p, source, unit, *self.story.key)
+            leaving = [node] if idle else struck
+            comes = now + p.class_warning_s[c]
+            self.stops.announce(Stop(comes, lambda: self._take_away(c, leaving, draw_at), told=not idle))
             return
         takes_node = cluster.takes_node(p, symptom, p.class_repair[c])
         goes_now = takes_node and symptom != codes.SLOWDOWN and symptom != codes.SILENT_CORRUPTION
@@ -239,6 +249,45 @@ class Strikes:
             self.story.env.process(self._notice(fault))
         else:
             self.story.signal(fault)
+
+    def _take_away(self, c: int, nodes: list[int], draw_at: tuple[int, int]) -> Fault | None:
+        """Let a pre-emption come true that was told before: the loss of those of its nodes that the job still has."""
+        p, states = self.p, self.pool.nodes.state
+        if self.pool.released is not None:
+            return None
+        working = [n for n in nodes if states[n] == codes.WORKING]
+        takes_node = cluster.takes_node(p, p.class_symptom[c], p.class_repair[c])
+        losses = []
+        for those in ([n] for n in nodes if states[n] == codes.HOT):
+            losses.append(self._loss(c, those, takes_node, draw_at))
+            self.log_fault(losses[-1], idle=True)
+        if working:
+            losses.append(self._loss(c, working, takes_node, draw_at))
+        if takes_node:
+            for loss in losses:
+                self._stop_ageing(loss.nodes)
+                if not loss.slots:
+                    self._down(loss.nodes[0], loss.repair, loss.name)
+        return losses[-1] if working else None
+
+    def _loss(self, c: int, nodes: list[int], takes_node: bool, draw_at: tuple[int, int]) -> Fault:
+        slots = [slot for slot in (self.pool.nodes.slot[n] for n in nodes) if slot != cluster.NOBODY]
+        return Fault(
+            id=self._id(),
+            symptom=self.p.class_symptom[c],
+            scope=self.p.class_scope[c],
+            gil_held=False,
+            fault_class=c,
+            name=self.names[c],
+            node=nodes[0],
+            nodes=nodes,
+            slots=slots,
+            rank=slots[0] * self.p.gpus_per_node if slots else None,
+            takes_node=takes_node,
+            repair=self.p.class_repair[c],
+            since=self.story.env.now,
+            draw_at=draw_at,
+        )
 
     def _locate(self, source: int, who: float) -> tuple[int, list[int], int | None, int]:
         """Return (node or -1, struck slots, rank, unit number) of a strike."""

@@ -20,6 +20,7 @@ from sim.codes import (
     BY_HEARTBEAT,
     BY_HUMAN,
     BY_MONITOR,
+    BY_PLAN,
     BY_SLURM,
     BY_SOFT_TIMEOUT,
     BY_WATCHDOG,
@@ -39,6 +40,7 @@ from sim.codes import (
     NO_REASON,
     NODE_LOSS,
     NODE_REPLACEMENT,
+    NODE_WAIT,
     NOT_CONTAINED,
     ON_FAULT,
     PODS,
@@ -71,7 +73,10 @@ from sim.recovery.state import (
     NO_PROGRESS_CYCLES,
     NODE_NEEDED,
     NUMBER,
+    PAUSE_UNTIL,
+    PAUSED,
     PHASE,
+    PLANNED,
     PROGRESS,
     PROGRESS_AT_CYCLE,
     REASON,
@@ -265,6 +270,8 @@ def strike(inc: Any, symptom: int, gil_held: bool, fault_class: int, node: int, 
         inc[LAYER] = NO_LAYER
         inc[NODE_NEEDED] = 0.0
         inc[NEW_ALLOCATION] = 0.0
+        inc[PLANNED] = 0.0
+        inc[PAUSE_UNTIL] = 0.0
         inc[UNTIL] = math.inf
         inc[REASON] = NO_REASON
         inc[WRITE_ENDS] = 0.0
@@ -287,24 +294,52 @@ def end_allocation(inc: Any) -> None:
 
 
 @rule
+def plan(inc: Any, until: float) -> None:
+    """Tell the incident, after `strike`, that this is a planned stop, after which the job may start at a time [s]."""
+    inc[PLANNED] = 1.0
+    inc[PAUSE_UNTIL] = max(inc[PAUSE_UNTIL], until)
+
+
+@rule
+def _lowest_that_starts(inc: Any, p: Any) -> int:
+    """Return the layer that starts the job again after a planned stop: Slurm, else the lowest that starts processes."""
+    if p.layer_on[SLURM] and inc[LAYER] <= SLURM:
+        return SLURM
+    for layer in range(max(IN_JOB, int(inc[LAYER])), FIXED + 1):
+        if p.layer_on[layer]:
+            return layer
+    inc[REASON] = NOT_CONTAINED
+    return NO_LAYER
+
+
+@rule
 def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: int) -> tuple[int, float]:
     """Return what comes next in the incident and until when: (phase, until), RESUMED or FAILED.
 
     `event` is ON_FAULT (after `strike`), ON_TIMER (the phase has run its time) or ON_NODES (every slot is filled).
     """
     inc[ASK] = 0.0
+    if inc[PAUSED] > 0.0 and event != ON_FAULT:
+        inc[PAUSE_UNTIL] = 0.0
+    inc[PAUSED] = 0.0
     if event == ON_FAULT:
         return _begin_detection(inc, p, now, seed, replication)
     if inc[PHASE] == DETECT:
         if inc[LAYER] == NO_LAYER:
             inc[PHASE] = FAILED
             return FAILED, now
-        if inc[LAYER] == IN_JOB and _count_cycle(inc) >= p.max_no_progress:
+        planned = inc[PLANNED] > 0.0
+        inc[PLANNED] = 0.0
+        if inc[LAYER] == IN_JOB and not planned and _count_cycle(inc) >= p.max_no_progress:
             inc[GAVE_UP] = NO_PROGRESS
             return _hand_over(inc, p, IN_JOB, now, seed, replication)
-        _charge(inc, int(inc[LAYER]))
-        inc[NEW_ALLOCATION] = 0.0
         inc[STAGE] = 0.0
+        if planned:  # nothing is left that had to be stopped
+            inc[ATTEMPT] += 1
+            inc[STAGE] = 1.0 if inc[LAYER] == IN_JOB or inc[LAYER] == NODE_REPLACEMENT else 0.0
+        else:
+            _charge(inc, int(inc[LAYER]))
+        inc[NEW_ALLOCATION] = 0.0
         inc[DEADLINE] = math.inf
         inc[LATE] = 0.0
     elif inc[LATE] > 0.0:
@@ -318,6 +353,11 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
         return _begin_detection(inc, p, now, seed, replication)
     while True:
         layer = int(inc[LAYER])
+        if inc[PAUSE_UNTIL] > now:
+            inc[PAUSED] = 1.0
+            inc[PHASE] = NODE_WAIT
+            inc[UNTIL] = inc[PAUSE_UNTIL]
+            return NODE_WAIT, inc[UNTIL]
         inc[STAGE] += 1
         phase, lasts = _stage(inc, p, layer, int(inc[STAGE]), now, seed, replication)
         if phase == ESCALATE:
@@ -343,13 +383,18 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
     unseen = inc[PHASE] == DETECT  # an earlier fault of this incident is still to be detected
     layer = NO_LAYER
     if not (unseen and inc[LAYER] == NO_LAYER):  # else the job is lost already and only does not know it yet
-        layer = _choose(inc, p, int(inc[LAYER]), symptom, gil_held, node_needed)
+        if inc[PLANNED] > 0.0:
+            layer = _lowest_that_starts(inc, p)
+        else:
+            layer = _choose(inc, p, int(inc[LAYER]), symptom, gil_held, node_needed)
     if layer == KUBERNETES:
         return _to_pods(inc, now)
     by = now
     detector = inc[DETECTOR]
     inc[DETECTOR] = BY_CHECK
-    if inc[NEW_ALLOCATION] > 0.0:
+    if inc[PLANNED] > 0.0:
+        inc[DETECTOR] = BY_PLAN
+    elif inc[NEW_ALLOCATION] > 0.0:
         inc[DETECTOR] = BY_SLURM
     elif (
         symptom != SILENT_CORRUPTION and symptom != SLOWDOWN

@@ -22,6 +22,9 @@ from sim.kernel import rule
     GIL_HELD,
     CLASS,  # -1 = scheduled
     NEW_ALLOCATION,  # 1: Slurm's allocation is over: only layers that get a new one help
+    PLANNED,  # 1: a planned stop has struck, which is charged to no budget
+    PAUSE_UNTIL,  # when the job may start again after a planned stop [s]
+    PAUSED,  # 1: the present phase is that pause
     NODE_NEEDED,  # a node left in this incident: only layers that bring a new one help
     UNTIL,  # when the present phase ends
     DEADLINE,  # start-up must be over by then (in_job: initial heartbeat timeout)
@@ -48,8 +51,8 @@ from sim.kernel import rule
     PROGRESS,  # checkpoints made durable so far
     DETECTOR,  # who noticed the latest fault
     LOADS,  # loads that failed in this incident
-) = range(33)
-SIZE: Final = 33
+) = range(36)
+SIZE: Final = 36
 
 
 @rule

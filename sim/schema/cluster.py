@@ -123,14 +123,14 @@ class Preemption(Block):
     """Spot capacity that is taken back."""
 
     warning: Duration
-    """Time between the notice and the loss, in which a checkpoint may be written."""
+    """Time between the notice and the loss: node_loss classes strike so much later; see checkpoint.save_before."""
 
 
 class Maintenance(Block):
-    """Planned stops of the whole job."""
+    """Planned stops of the whole job; the nodes are down meanwhile."""
 
     every: PositiveDuration
-    """Time from the start of one stop to the start of the next."""
+    """Time from the start of one stop to the start of the next, and from the start of the run to the first."""
     duration: LawField
     """How long one stop lasts."""
 

@@ -174,6 +174,8 @@ class Checkpoint(Block):
     """When a written checkpoint becomes usable."""
     survives: Symptoms = ("exception", "hang", "process_exit", "gpu_error", "slowdown", "silent_corruption")
     """For mode local: symptoms after which the copy can still be loaded (default: all but node_loss)."""
+    save_before: PositiveDuration | None = None
+    """Grace for a step and a save: so long before a time limit, maintenance or pre-emption the job saves and ends."""
     write_survives: Symptoms = ()
     """Symptoms that let a write in flight come to its end."""
     async_slowdown: AsyncSlowdown | None = None
@@ -309,6 +311,8 @@ class FaultClass(Fault):
     """Shape of the time between faults of one unit; rate or mtbf sets its mean."""
     scope: Scope
     """What one event takes down."""
+    preemption: Flag | None = None
+    """For node_loss: whether it is told cluster.preemption.warning ahead; default: yes where that is set."""
 
     @model_validator(mode="before")
     @classmethod
@@ -338,6 +342,8 @@ class FaultClass(Fault):
                 self.life_law()
             except LawError as error:
                 yield from (Problem(f"law.{path}", message) for path, message in error.problems)
+        if self.preemption and self.symptom != "node_loss":
+            yield Problem("preemption", f"must be left out unless the symptom is node_loss {shown(self.symptom)}")
         if self.rate is not None and 0 < self.rate < MIN_RATE_PER_S:
             yield Problem("rate", f"must be 0 or at least {MIN_RATE_PER_S:g} a second {shown(self.rate)}")
         yield from super().rules()

@@ -17,6 +17,7 @@ from sim.units import format_duration
 from sim.warn import ignored as warn_ignored
 from sim.warn import recovery as warn_recovery
 from sim.warn import saves as warn_saves
+from sim.warn import stops as warn_stops
 from sim.warn import timeouts as warn_timeouts
 from sim.warn.rule import RULES, Severity, View
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RULES", "Severity", "Warning", "warnings_between", "warnings_for", "warnings_for_log"]
 
-assert all((warn_ignored, warn_recovery, warn_saves, warn_timeouts))  # importing them registers their rules
+assert all((warn_ignored, warn_recovery, warn_saves, warn_stops, warn_timeouts))  # importing them registers their rules
 
 MIN_GAPS = 5  # gaps between restarts from which their regularity can be judged
 STEADY = 0.1  # their coefficient of variation below which a timer is at work; random faults have 1

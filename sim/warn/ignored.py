@@ -22,6 +22,7 @@ _UNUSED_IN: dict[str, tuple[Mode, ...]] = {
     "publish": ("none", "ideal"),
     "keep": ("none", "ideal"),
     "final_save": ("none", "ideal"),
+    "save_before": ("none", "ideal"),
     "load_failure": ("none", "ideal"),
     "on_load_failure": ("none", "ideal"),
     "bandwidth": ("none", "tiered"),

@@ -297,6 +297,10 @@ class View:
         enabled = (layer for layer in order if layer in self.recovery.layers)
         return next((layer for layer in enabled if self.contains(layer, fault)), None)
 
+    def warning_s(self, fault: FaultClass | ScheduledFault) -> float:
+        """Return how long before it comes a fault is told [s]; 0 for all but pre-emptions."""
+        return self.s.warning_s(fault) if isinstance(fault, FaultClass) else 0.0
+
     def amounts_to(self, fault: FaultClass | ScheduledFault) -> set[Symptom]:
         """Return the symptoms that a checkpoint must survive for this fault's restart to load it.
 

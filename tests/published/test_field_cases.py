@@ -3,8 +3,6 @@
 Scenarios are in tests/published/scenarios, each number with its origin: [P] stated by the case, [I] inferred or free.
 All answers are *predicted*: worked out from the stated numbers, none of which was chosen to reach them. None is a
 validation: no case states both its inputs and an outcome measured apart from them. BLOOM is in test_bloom.py.
-
-What waits for layers and modes that are not simulated yet is in WAITING below; the engine refuses it by name.
 """
 
 import math
@@ -340,6 +338,42 @@ def test_slurm_time_limit(steps, kept_a_period):
     assert run.gpu_seconds["node_wait"] == 0.0
 
 
+@pytest.mark.parametrize("steps", [465, 230, 69, 30])
+def test_a_save_just_before_the_limit_loses_nothing_whatever_the_interval(steps):
+    """Told 6 min before (a step and a save of 5 min), the job ends itself as soon as the save is durable."""
+    run = one_run("slurm-eight-hours", f"checkpoint.interval={steps} steps", "checkpoint.save_before=6min")
+    assert run.completed and run.seconds["rework"] == 0.0
+    assert run.failed_saves == 0
+    # every minute of an allocation is prolog, step or save
+    saves = run.seconds["checkpoint_stall"] + run.seconds["productive"] + run.interruptions * 10 * MINUTE
+    assert run.wall_s - run.seconds["node_wait"] == pytest.approx(saves)
+    worse = one_run("slurm-eight-hours", f"checkpoint.interval={steps} steps")
+    assert steps >= 230 or run.wall_s < worse.wall_s  # 465 and 230 end with the limit as it is
+
+
+def test_a_grace_too_short_for_the_save_loses_it_and_is_told():
+    settings = ["checkpoint.interval=69 steps", "checkpoint.save_before=4min"]
+    tight = one_run("slurm-eight-hours", *settings)
+    without = one_run("slurm-eight-hours", settings[0])
+    assert tight.failed_saves >= tight.interruptions and tight.seconds["rework"] > 0.0
+    assert tight.wall_s == pytest.approx(without.wall_s, rel=1e-3)  # nothing is gained by it
+    (warned,) = fires("save-before-too-short", case("slurm-eight-hours", *settings))
+    assert "4m, but a step and a save take up to 6m" in warned.message
+
+
+def test_pre_emption_with_warning(seed):
+    """Spot nodes, 2 min of warning: with a save in it a pre-emption loses what the step took, else half an interval."""
+    spot = "failures.classes=[{name: spot, mtbf: 6h, per: job, scope: node, symptom: node_loss, detect: 0s}]"
+    changes = [spot, "failures.schedule=[]", "cluster.preemption={warning: 2min}", "workload.steps=20000"]
+    base = case("silence-restart-rework", *changes, "checkpoint={mode: sync, interval: 1h, write_time: 30s}")
+    saved = load_scenario(base, ["checkpoint.save_before=2min"])
+    runs = [simulate(s, replications=20, seed=seed).runs for s in (base, saved)]
+    lost = [sum(run.seconds["rework"] for run in some) / sum(run.interruptions for run in some) for some in runs]
+    assert 0.3 * HOUR < lost[0] < 0.7 * HOUR  # half an hour on average; 60 pre-emptions or more
+    assert lost[1] < 0.001 * lost[0]  # one that is told while the job restarts finds nothing saved since
+    assert fires("stop-unsaved", base) and not fires("stop-unsaved", saved)
+
+
 def test_an_allocation_too_short_for_its_first_save_is_told():
     short = ["checkpoint.interval=466 steps", "workload.useful_time=3d", "limits.max_wall=10d"]
     scenario = case("slurm-eight-hours", *short)
@@ -356,21 +390,7 @@ def test_a_save_a_minute_after_the_limit_never_comes():
     assert run.censored and run.durable_saves == 1  # only the first period, which had no restart
 
 
-# --- what waits
-
-WAITING = [
-    # case, the scenario's change that asks for it, path of the refusal, what it must name
-    ("pre-emption with warning: save when told (the same case)",
-     "cluster.preemption={warning: 2min}", "cluster.preemption", "not simulated yet"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("waiting", "change", "path", "named"), WAITING, ids=[row[0].split(":")[0] for row in WAITING])
-def test_what_waits_is_refused_by_name(waiting, change, path, named):
-    with pytest.raises(ScenarioError) as refused:
-        simulate(case("silence-restart-rework", change), replications=1)
-    assert [p.path for p in refused.value.problems] == [path]
-    assert named in str(refused.value)
+# --- all of them
 
 
 def test_every_scenario_file_is_a_case_here():

@@ -78,6 +78,8 @@ def fault_classes(
             fault["slowdown"] = {"factor": draw(st.sampled_from([1, 1.5, 3])), "duration": draw(law(1, 30))}
             if fault["repair"] and draw(st.booleans()):
                 fault["slowdown"] = {"factor": 2, "until": "repaired"}
+        if symptom == "node_loss" and draw(st.booleans()):
+            fault["preemption"] = False
         found.append(fault)
     return found
 
@@ -162,6 +164,7 @@ def checkpoints(draw: st.DrawFn, modes: tuple[str, ...]) -> dict[str, Any]:
     """Return how the state is saved."""
     mode = draw(st.sampled_from(modes))
     found: dict[str, Any] = {"mode": mode, "load_time": draw(law(0, 5)), "keep": draw(st.integers(1, 3))}
+    found["save_before"] = draw(st.sampled_from([None, None, 4, 15]))
     found["load_failure"] = draw(st.sampled_from([0.0, 0.0, 0.0, 0.4]))
     found["on_load_failure"] = draw(st.sampled_from(["older", "older", "exit"]))
     if mode == "local":
@@ -203,7 +206,10 @@ def mappings(draw: st.DrawFn, modes: tuple[str, ...] = MODES) -> dict[str, Any]:
         "nodes_per_rack": rack,
         "spares": {"hot": draw(st.integers(0, 2)), "cold": draw(st.integers(0, 2))},
         "initial_age": draw(st.sampled_from(["new", "new", "stationary"])),
+        "preemption": draw(st.sampled_from([None, {"warning": 3}, {"warning": 0}])),
     }
+    if draw(st.integers(0, 3)) == 0:
+        cluster["maintenance"] = {"every": draw(seconds(20, 60)), "duration": draw(seconds(0, 15))}
     if repair:
         cluster["repair"] = {
             "stages": [

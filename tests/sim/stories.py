@@ -178,7 +178,7 @@ def _fault(e: dict[str, Any]) -> str:
     text = f"fault {e['id']} {e['symptom']}"
     text += "" if e["rank"] is None else f" rank {e['rank']}"
     text += "" if e["node"] is None else f" node {e['node']}"
-    return text + (" idle" if e["idle"] else "")
+    return text + (" idle" if e["idle"] else " planned" if e.get("planned") else "")
 
 
 def _node(e: dict[str, Any]) -> str:

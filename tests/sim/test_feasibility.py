@@ -147,6 +147,8 @@ def test_no_faults_no_estimate_of_them():
     [f"checkpoint={{mode: tiered, tiers: [{NEAR}, {FAR}]}}", "failures.classes.gpu.mtbf=5d"],
     ["checkpoint.load_failure=0.3", "checkpoint.keep=12"],
     ["recovery.layers=[in_job, slurm]", "recovery.slurm={queue_wait: 1h, time_limit: 8h, prolog: 2min}"],
+    ["recovery.layers=[in_job, slurm]", "recovery.slurm={time_limit: 4h}", "checkpoint.save_before=2min"],
+    ["cluster.maintenance={every: 12h, duration: 1h}"],
     ["checkpoint.load_failure=0.1", "checkpoint.keep=2", "failures.classes.bug.mtbf=2d"],
 ])  # fmt: skip
 def test_estimates_are_near_what_runs_hold(overrides):

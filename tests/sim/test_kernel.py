@@ -201,7 +201,9 @@ VARIANTS = {
             **BASE["recovery"],
             "layers": ["in_job", "slurm"],
             "slurm": {"queue_wait": {"exponential": {"mean": "1h"}}, "time_limit": "8h", "prolog": "1min"},
-        }
+        },
+        "checkpoint": {**BASE["checkpoint"], "save_before": "5min"},
+        "cluster": {**BASE["cluster"], "maintenance": {"every": "10h", "duration": "1h"}},
     },
     "gives up": {"recovery": {**BASE["recovery"], "layers": ["in_job"], "in_job": {"max_restarts": 2}}},
 }

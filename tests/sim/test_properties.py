@@ -70,6 +70,8 @@ def goes_on_from_the_newest_that_survived(scenario, log):
         elif kind == "fault" and event["idle"]:
             idle = (event["t"], event["node"])
         elif kind == "fault":
+            if event.get("planned"):
+                lose("node_loss")
             if event["symptom"] == "slowdown":
                 latent[event["id"]] = event
             else:
@@ -300,6 +302,11 @@ def test_all_times_scaled_scale_the_wall_time(mapping, seed, factor):
             fault["detect"] = scaled(fault["detect"], factor)
         if "duration" in fault.get("slowdown", {}):
             fault["slowdown"]["duration"] = scaled(fault["slowdown"]["duration"], factor)
+    for key, value in big["cluster"].items():
+        if key in ("maintenance", "preemption") and value is not None:
+            big["cluster"][key] = scaled(value, factor)
+    if big["checkpoint"].get("save_before") is not None:
+        big["checkpoint"]["save_before"] *= factor
     for stage in big["cluster"].get("repair", {}).get("stages", []):
         stage["time"] = scaled(stage["time"], factor)
     recovery = big["recovery"]

@@ -25,8 +25,10 @@ IN_PROCESS = ["recovery.layers=[in_process, in_job]", "recovery.in_process.soft_
 LOCAL = ["checkpoint.mode=local", "checkpoint.stall_time=2s", "checkpoint.write_time=null"]
 NEAR = "{name: near, every: 10min, write_time: 5s, load_time: 5s, survives: [exception, process_exit]}"
 FAR = "{name: far, every: 1h, stall_time: 2s, write_time: 60s, load_time: 20s, survives: all}"
+LIMIT = ["recovery.layers=[slurm]", "recovery.slurm.time_limit=8h"]
 HANG = "failures.classes.bug.symptom=hang"
 LOSS = ["failures.classes.bug.symptom=node_loss", "failures.classes.bug.scope=node"]
+SPOT = [*LOSS, "cluster.spares.hot=10", "cluster.preemption={warning: 2min}"]
 REPAIR = ["failures.classes.bug.symptom=gpu_error", "failures.classes.bug.scope=node",
           "failures.classes.bug.repair=true", "cluster.repair.stages=[{time: 4h}]",
           "recovery.layers=[in_job, node_replacement]"]  # fmt: skip
@@ -236,6 +238,21 @@ CASES = [
     ("lost-pod-stays",
      [*LOSS, "recovery.layers=[kubernetes]", "cluster.spares.cold=9", "recovery.kubernetes.pod_failure_policy=true"],
      "recovery.kubernetes.pod_failure_policy", r"the replacement never comes", ["recovery.human_response=1h"]),
+    ("save-before-too-short", [*LIMIT, "checkpoint.save_before=20s"],
+     "checkpoint.save_before", r"20s, but a step and a save take up to 32s", ["checkpoint.save_before=32s"]),
+    ("save-before-too-short", [*SPOT, "cluster.preemption.warning=30s", "checkpoint.save_before=2min"],
+     "cluster.preemption.warning", r"30s, but a step and a save take up to 32s", ["cluster.preemption.warning=2min"]),
+    ("save-before-too-long", [*LIMIT, "checkpoint.save_before=7h59min"],
+     "checkpoint.save_before", r"8h has only begun to work after 1m 22s", ["checkpoint.save_before=7h"]),
+    ("save-before-lost", [*LOCAL, *LIMIT, "checkpoint.save_before=1min"],
+     "checkpoint.save_before", r"the copies do not survive node_loss", ["checkpoint.survives=all"]),
+    ("save-before-ignored", ["checkpoint.save_before=1min"], "checkpoint.save_before", r"no time limit of Slurm",
+     ["cluster.maintenance={every: 7d, duration: 2h}"]),
+    ("stop-unsaved", LIMIT, "recovery.slurm.time_limit", r"6.94 such stops .* loses 15m on average",
+     ["checkpoint.save_before=1min"]),
+    ("stop-unsaved", SPOT, "failures.classes.bug", r"2.78 such stops", ["checkpoint.save_before=1min"]),
+    ("preemption-unused", ["cluster.preemption={warning: 2min}"], "cluster.preemption", r"no class of node_loss",
+     [*LOSS, "cluster.spares.hot=10"]),
     ("save-time-constant", [], "checkpoint.write_time", r"constant 30s",
      ["checkpoint.write_time={lognormal: {median: 28s, mean: 30s}}"]),
 ]  # fmt: skip
