@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sim import checkpoint, codes, params
+from sim.driver.attempts import Attempts
 from sim.driver.pods import PodRestarts
 from sim.driver.pool import Pool
 from sim.driver.saves import Saves
@@ -69,11 +70,11 @@ class Job:
         self.fresh: list[Fault] = []  # the incident's faults that no layer has tried to absorb yet
         self.inc: list[float] = [0.0] * state.SIZE
         state.clear(self.inc)
+        self.attempts = Attempts(story, self.inc, self.saves)
         self.done = 0.0  # steps of the state in memory
         self.going: tuple[float, float, float] | None = None  # (since, pace, steps to go) while steps are run
         self.range_from, self.range_s, self.range_productive_s, self.range_gained = 0.0, 0.0, 0.0, 0.0
         self.next_scheduled = 0
-        self.open_phase: tuple[int, str | None, int] | None = None
         self.handed_over = False  # the detection under way is one layer's of another layer's end
         self.detecting = 0  # the fault that the detection under way will notice
         self.joining: list[Fault] = []  # further scheduled faults of the same step
@@ -161,11 +162,11 @@ class Job:
                 deadline -= lasts
             elif lasts > 0.0:
                 until = story.env.now + lasts
-                self._phase_begin(phase, codes.NO_LAYER)
+                self.attempts.phase_begin(phase, codes.NO_LAYER)
                 signal = yield from story.pause_for_faults(min(until, deadline))
                 if signal is None and until > deadline:
                     signal = self.strikes.ended_by("initial_heartbeat_timeout")
-                self._phase_end(cut=signal is not None)
+                self.attempts.phase_end(cut=signal is not None)
                 if signal is not None:
                     return signal
         self._resume()
@@ -292,17 +293,18 @@ class Job:
                 return signal
             if phase == codes.NODE_WAIT and until == math.inf and not self.pool.can_fill():
                 self.inc[state.REASON] = codes.OUT_OF_NODES
-                self._phase_end(cut=True)
-                self._layer_end("failed", codes.REASONS[codes.OUT_OF_NODES])
+                self.attempts.phase_end(cut=True)
+                self.attempts.layer_end("failed", codes.REASONS[codes.OUT_OF_NODES])
                 return "failed"
             signal = yield from self.story.pause(until)
             if signal == LIMIT:
-                self._phase_end(cut=True)
+                self.attempts.phase_end(cut=True)
                 return LIMIT
             if isinstance(signal, Fault):
-                self._phase_end(cut=True)
+                self.attempts.phase_end(cut=True)
                 if phase != codes.DETECT:
-                    self._layer_end("cut", signal.name if signal.pause_until else codes.SYMPTOMS[signal.symptom])
+                    why = signal.name if signal.pause_until else codes.SYMPTOMS[signal.symptom]
+                    self.attempts.layer_end("cut", why)
                 phase, until = self._hit(signal)
                 continue
             event = codes.ON_TIMER
@@ -311,7 +313,7 @@ class Job:
                     continue
                 event = codes.ON_NODES
             phase, until = self._next_phase(phase, event)
-        self._layer_end("resumed")
+        self.attempts.layer_end("resumed")
         self._resume()
         return None
 
@@ -374,7 +376,7 @@ class Job:
         loaded = (codes.CHECKPOINT_LOAD, codes.WARMUP)
         if phase not in loaded and (after in loaded or after == codes.RESUMED):
             self.saves.choose()
-        self._phase_end(failed=bool(no_load))
+        self.attempts.phase_end(failed=bool(no_load))
         if phase == codes.DETECT:
             noticed = detector == codes.BY_CHECK
             if not self.handed_over and not noticed:
@@ -382,18 +384,18 @@ class Job:
                 self.story.emit("detected", fault=self.detecting, by=by)
             self.handed_over = False
             if inc[state.ATTEMPT] > attempt:  # not if it found no progress and did not even try
-                self._layer_begin(layer)
+                self.attempts.layer_begin(layer)
                 if layer == codes.FIXED:  # a person submits the job again
                     self.allocations.begin()
         if after == codes.DETECT or after == codes.PODS:  # the layer gave up, or start-up took too long
             if inc[state.ATTEMPT] > attempt or phase != codes.DETECT:
                 taken_over = inc[state.LAYER] not in (layer, codes.NO_LAYER)
                 reason = codes.REASONS[int(inc[state.GAVE_UP])]
-                self._layer_end("escalated" if taken_over else "failed", reason, layer)
+                self.attempts.layer_end("escalated" if taken_over else "failed", reason, layer)
             self.handed_over = True
             self._drop_sick()
             if after == codes.DETECT and until > now:
-                self._phase_begin(codes.DETECT, int(inc[state.LAYER]))
+                self.attempts.phase_begin(codes.DETECT, int(inc[state.LAYER]))
         elif after < codes.RESUMED:
             if after == codes.NODE_WAIT and inc[state.LAYER] == codes.SLURM:
                 self.allocations.give_back(until - now)
@@ -402,37 +404,5 @@ class Job:
             elif after == codes.ABORT:
                 self.saves.abort_waits_until(now + self.p.last_call_s + self.p.nccl_s)
             if until > now:
-                self._phase_begin(after, int(inc[state.LAYER]))
+                self.attempts.phase_begin(after, int(inc[state.LAYER]))
         return after, until
-
-    def _layer_begin(self, layer: int) -> None:
-        inc = self.inc
-        attempt, incident = int(inc[state.ATTEMPT]), int(inc[state.NUMBER])
-        self.story.emit("layer_begin", layer=codes.LAYERS[layer], attempt=attempt, incident=incident)
-
-    def _layer_end(self, outcome: str, reason: str = "", layer: int | None = None) -> None:
-        inc = self.inc
-        self.story.emit(
-            "layer_end",
-            layer=codes.LAYERS[int(inc[state.LAYER]) if layer is None else layer],
-            attempt=int(inc[state.ATTEMPT]),
-            incident=int(inc[state.NUMBER]),
-            outcome=outcome,
-            reason=reason,
-        )
-
-    def _phase_begin(self, phase: int, layer: int) -> None:
-        name = None if layer == codes.NO_LAYER else codes.LAYERS[layer]
-        self.open_phase = (phase, name, int(self.inc[state.ATTEMPT]))
-        fields: dict[str, Any] = {"phase": codes.PHASES[phase], "layer": name, "attempt": self.open_phase[2]}
-        if phase == codes.CHECKPOINT_LOAD and self.p.n_tiers > 1:
-            fields["tier"] = self.saves.next_tier()
-        self.story.emit("phase_begin", **fields)
-
-    def _phase_end(self, cut: bool = False, failed: bool = False) -> None:
-        """Close the phase in the log, if one is open (detection after a fault is not a logged phase)."""
-        if self.open_phase is not None:
-            phase, name, attempt = self.open_phase
-            self.open_phase = None
-            extra = {"cut": True} if cut else {"failed": True} if failed else {}
-            self.story.emit("phase_end", phase=codes.PHASES[phase], layer=name, attempt=attempt, **extra)

@@ -261,6 +261,10 @@ def _nothing_to_optimise(s: Scenario) -> list[Problem]:
     if ck.mode not in ("sync", "async", "local"):
         message = f"has no interval to recommend; now: sync, async, local {shown(ck.mode)}"
         return [Problem("checkpoint.mode", message)]
+    limited = "slurm" in s.recovery.layers and s.recovery.slurm.time_limit is not None
+    if not _rates_per_s(s) and not s.failures.schedule and (limited or s.cluster.maintenance is not None):
+        message = "only stops known in advance stop the job: checkpoint.save_before saves just before them"
+        return [Problem("failures", f"{message}; for the rest state failures.classes (got none)")]
     if not _rates_per_s(s) and not s.failures.schedule:
         message = "no fault stops the job, so the best interval is the whole job: state failures.classes"
         return [Problem("failures", f"{message} or failures.schedule (got none)")]

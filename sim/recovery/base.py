@@ -12,25 +12,15 @@ import math
 from typing import Any
 
 from sim.codes import (
-    BUDGET,
     BY_CHECK,
-    BY_CLASS,
-    BY_FIXED,
-    BY_HARD_TIMEOUT,
-    BY_HEARTBEAT,
-    BY_HUMAN,
-    BY_MONITOR,
     BY_PLAN,
     BY_SLURM,
-    BY_SOFT_TIMEOUT,
-    BY_WATCHDOG,
     DETECT,
     ESCALATE,
     EXCEPTION,
     FAILED,
     FIXED,
     GPU_ERROR,
-    HANG,
     IN_JOB,
     IN_PROCESS,
     KUBERNETES,
@@ -38,7 +28,6 @@ from sim.codes import (
     NO_LOAD,
     NO_PROGRESS,
     NO_REASON,
-    NODE_LOSS,
     NODE_REPLACEMENT,
     NODE_WAIT,
     NOT_CONTAINED,
@@ -52,11 +41,10 @@ from sim.codes import (
     TOO_SLOW,
     UNHEALTHY,
 )
-from sim.draws import u
 from sim.kernel import rule
-from sim.params import CLASS_DETECT, FIXED_DETECT, HEARTBEAT, HUMAN, POLL
 from sim.recovery import fixed, in_job, in_process, node_replacement, slurm
-from sim.recovery.defaults import HEARTBEAT_CHECK_S
+from sim.recovery.choice import charge, choose, count_cycle, lowest_that_starts, renew_budgets
+from sim.recovery.detection import detection_s
 from sim.recovery.state import (
     ASK,
     ATTEMPT,
@@ -70,127 +58,20 @@ from sim.recovery.state import (
     LAYER,
     LOADS,
     NEW_ALLOCATION,
-    NO_PROGRESS_CYCLES,
     NODE_NEEDED,
     NUMBER,
     PAUSE_UNTIL,
     PAUSED,
     PHASE,
     PLANNED,
-    PROGRESS,
-    PROGRESS_AT_CYCLE,
     REASON,
     STAGE,
     SUSPECT,
     SUSPECT_NODE,
     SYMPTOM,
     UNTIL,
-    USED_IN_JOB,
-    USED_IN_PROCESS,
-    USED_REPLACEMENT,
-    USED_RESERVE,
-    USED_SLURM,
     WRITE_ENDS,
 )
-from sim.sampling import draw
-
-
-@rule
-def _contains(inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, node_needed: bool) -> bool:
-    if layer == FIXED or layer == SLURM:
-        return True
-    if inc[NEW_ALLOCATION] > 0.0:
-        return False
-    if layer == KUBERNETES:
-        return True
-    if layer == IN_PROCESS:
-        return in_process.contains(inc, p, symptom, gil_held, node_needed)
-    if layer == IN_JOB:
-        return in_job.contains(inc, symptom, node_needed)
-    if layer == NODE_REPLACEMENT:
-        return node_replacement.contains(inc, node_needed)
-    return False
-
-
-@rule
-def _has_budget(inc: Any, p: Any, layer: int) -> int:
-    """Return NO_REASON if the layer may try once more, else why not."""
-    if layer == IN_PROCESS and inc[USED_IN_PROCESS] >= p.max_in_process:
-        return BUDGET
-    if layer == IN_JOB and inc[USED_IN_JOB] >= p.max_in_job:
-        return BUDGET
-    stuck = inc[NO_PROGRESS_CYCLES] >= p.max_no_progress and inc[PROGRESS] <= inc[PROGRESS_AT_CYCLE]
-    if layer == IN_JOB and stuck:
-        return NO_PROGRESS
-    if layer == NODE_REPLACEMENT and inc[USED_REPLACEMENT] >= p.max_replacements:
-        return BUDGET
-    if layer == SLURM and inc[USED_SLURM] >= p.max_requeues:
-        return BUDGET
-    return NO_REASON
-
-
-@rule
-def _choose(inc: Any, p: Any, lowest: int, symptom: int, gil_held: bool, node_needed: bool) -> int:
-    """Return the lowest enabled layer from `lowest` up that contains the fault and may still try."""
-    reason = NOT_CONTAINED
-    for layer in range(max(lowest, 0), FIXED + 1):
-        if p.layer_on[layer] and _contains(inc, p, layer, symptom, gil_held, node_needed):
-            short_of = _has_budget(inc, p, layer)
-            if short_of == NO_REASON:
-                return layer
-            reason = short_of
-    inc[REASON] = reason
-    return NO_LAYER
-
-
-@rule
-def _earlier(inc: Any, by: float, other: float, detector: int) -> float:
-    if other < by:
-        inc[DETECTOR] = detector
-        return other
-    return by
-
-
-@rule
-def _detection_s(
-    inc: Any, p: Any, layer: int, symptom: int, gil_held: bool, seed: int, replication: int
-) -> float:
-    """Return the time from the fault to its detection by the earliest configured detector [s]; names it."""
-    number = int(inc[NUMBER])
-    attempt = int(inc[ATTEMPT])
-    c = int(inc[CLASS])
-    if c >= 0 and p.class_detect[c] and symptom != SILENT_CORRUPTION and symptom != SLOWDOWN:
-        inc[DETECTOR] = BY_CLASS
-        return draw(p, p.class_row0 + 4 * c + CLASS_DETECT, seed, replication, number, attempt)
-    inc[DETECTOR] = BY_MONITOR
-    if layer == FIXED:
-        inc[DETECTOR] = BY_FIXED
-        return draw(p, FIXED_DETECT, seed, replication, number, attempt)
-    poll = u(seed, replication, p.even_streams[POLL], number, attempt)
-    look = poll * p.monitor_s  # the launcher sees a dead process at its next look
-    if symptom == HANG or symptom == NODE_LOSS:
-        checked = p.heartbeat_s
-        if checked < math.inf:
-            checked += HEARTBEAT_CHECK_S * u(seed, replication, p.even_streams[HEARTBEAT], number, attempt)
-        by = _earlier(inc, math.inf, p.nccl_s + look, BY_WATCHDOG)
-        by = _earlier(inc, by, checked, BY_HEARTBEAT)
-        if symptom == NODE_LOSS:
-            by = _earlier(inc, by, p.node_down_s, BY_SLURM)
-        if p.layer_on[IN_PROCESS]:
-            poll_in_process = poll * p.monitor_in_process_s
-            if symptom == NODE_LOSS:
-                by = _earlier(inc, by, p.heartbeat_in_process_s + p.monitor_in_process_s, BY_HEARTBEAT)
-            elif layer == IN_PROCESS:
-                by = _earlier(inc, by, p.soft_s + poll_in_process, BY_SOFT_TIMEOUT)
-            else:
-                ends = p.hard_s + p.monitor_in_process_s + p.termination_grace_s
-                by = _earlier(inc, by, ends + look, BY_HARD_TIMEOUT)
-        if p.has_human:
-            by = _earlier(inc, by, draw(p, HUMAN, seed, replication, number, attempt), BY_HUMAN)
-        return by
-    if layer == IN_PROCESS:
-        return float(poll * p.monitor_in_process_s)
-    return float(look)
 
 
 @rule
@@ -206,56 +87,6 @@ def _stage(
     if layer == SLURM:
         return slurm.stage(inc, p, at, now, seed, replication)
     return node_replacement.stage(inc, p, at, now, seed, replication)
-
-
-@rule
-def _charge(inc: Any, layer: int) -> None:
-    """Begin an attempt: charge the layer's budget."""
-    inc[ATTEMPT] += 1
-    if layer == IN_PROCESS:
-        inc[USED_IN_PROCESS] += 1
-        if inc[SYMPTOM] == PROCESS_EXIT:
-            inc[USED_RESERVE] += 1
-    elif layer == IN_JOB:
-        inc[USED_IN_JOB] += 1
-    elif layer == NODE_REPLACEMENT:
-        inc[USED_REPLACEMENT] += 1
-    elif layer == SLURM:
-        inc[USED_SLURM] += 1
-
-
-@rule
-def _renew_budgets(inc: Any, p: Any, layer: int) -> None:
-    """Give the layers below `layer` what the processes that it started anew had used up.
-
-    A launcher that gave up has ended: whoever takes over from it starts a new one, with a new budget.
-    """
-    if layer == IN_PROCESS:
-        return
-    inc[USED_IN_PROCESS] = 0.0
-    inc[USED_RESERVE] = 0.0
-    ended = inc[USED_IN_JOB] >= p.max_in_job or inc[NO_PROGRESS_CYCLES] >= p.max_no_progress
-    if layer != IN_JOB and ended:
-        inc[USED_IN_JOB] = 0.0
-        inc[NO_PROGRESS_CYCLES] = 0.0
-        inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
-    if layer == FIXED or layer == KUBERNETES or layer == SLURM:
-        inc[USED_IN_JOB] = 0.0
-        inc[USED_REPLACEMENT] = 0.0
-        inc[NO_PROGRESS_CYCLES] = 0.0
-        inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
-    if layer == FIXED:
-        inc[USED_SLURM] = 0.0
-
-
-@rule
-def _count_cycle(inc: Any) -> float:
-    """End a cycle of the launcher; the number of them in a row that brought no new checkpoint."""
-    inc[NO_PROGRESS_CYCLES] += 1
-    if inc[PROGRESS] > inc[PROGRESS_AT_CYCLE]:
-        inc[NO_PROGRESS_CYCLES] = 0.0
-        inc[PROGRESS_AT_CYCLE] = inc[PROGRESS]
-    return float(inc[NO_PROGRESS_CYCLES])
 
 
 @rule
@@ -301,18 +132,6 @@ def plan(inc: Any, until: float) -> None:
 
 
 @rule
-def _lowest_that_starts(inc: Any, p: Any) -> int:
-    """Return the layer that starts the job again after a planned stop: Slurm, else the lowest that starts processes."""
-    if p.layer_on[SLURM] and inc[LAYER] <= SLURM:
-        return SLURM
-    for layer in range(max(IN_JOB, int(inc[LAYER])), FIXED + 1):
-        if p.layer_on[layer]:
-            return layer
-    inc[REASON] = NOT_CONTAINED
-    return NO_LAYER
-
-
-@rule
 def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: int) -> tuple[int, float]:
     """Return what comes next in the incident and until when: (phase, until), RESUMED or FAILED.
 
@@ -330,7 +149,7 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
             return FAILED, now
         planned = inc[PLANNED] > 0.0
         inc[PLANNED] = 0.0
-        if inc[LAYER] == IN_JOB and not planned and _count_cycle(inc) >= p.max_no_progress:
+        if inc[LAYER] == IN_JOB and not planned and count_cycle(inc) >= p.max_no_progress:
             inc[GAVE_UP] = NO_PROGRESS
             return _hand_over(inc, p, IN_JOB, now, seed, replication)
         inc[STAGE] = 0.0
@@ -338,7 +157,7 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
             inc[ATTEMPT] += 1
             inc[STAGE] = 1.0 if inc[LAYER] == IN_JOB or inc[LAYER] == NODE_REPLACEMENT else 0.0
         else:
-            _charge(inc, int(inc[LAYER]))
+            charge(inc, int(inc[LAYER]))
         inc[NEW_ALLOCATION] = 0.0
         inc[DEADLINE] = math.inf
         inc[LATE] = 0.0
@@ -363,7 +182,7 @@ def advance(inc: Any, p: Any, event: int, now: float, seed: int, replication: in
         if phase == ESCALATE:
             return _hand_over(inc, p, layer, now, seed, replication)
         if phase == RESUMED:
-            _renew_budgets(inc, p, layer)
+            renew_budgets(inc, p, layer)
             inc[PHASE] = RESUMED
             return RESUMED, now
         if lasts > 0.0 or inc[ASK] > 0.0:
@@ -384,9 +203,9 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
     layer = NO_LAYER
     if not (unseen and inc[LAYER] == NO_LAYER):  # else the job is lost already and only does not know it yet
         if inc[PLANNED] > 0.0:
-            layer = _lowest_that_starts(inc, p)
+            layer = lowest_that_starts(inc, p)
         else:
-            layer = _choose(inc, p, int(inc[LAYER]), symptom, gil_held, node_needed)
+            layer = choose(inc, p, int(inc[LAYER]), symptom, gil_held, node_needed)
     if layer == KUBERNETES:
         return _to_pods(inc, now)
     by = now
@@ -399,7 +218,7 @@ def _begin_detection(inc: Any, p: Any, now: float, seed: int, replication: int) 
     elif (
         symptom != SILENT_CORRUPTION and symptom != SLOWDOWN
     ):  # these two were noticed when they struck the job
-        by = now + _detection_s(inc, p, layer, symptom, gil_held, seed, replication)
+        by = now + detection_s(inc, p, layer, symptom, gil_held, seed, replication)
     if unseen and inc[UNTIL] <= by:
         inc[DETECTOR] = detector
     else:
@@ -423,7 +242,7 @@ def _to_pods(inc: Any, now: float) -> tuple[int, float]:
 @rule
 def pods_resumed(inc: Any, p: Any) -> None:
     """Close an incident that the pods have led to its end: all their processes are new."""
-    _renew_budgets(inc, p, KUBERNETES)
+    renew_budgets(inc, p, KUBERNETES)
     inc[PHASE] = RESUMED
 
 
@@ -445,12 +264,12 @@ def _hand_over(inc: Any, p: Any, layer: int, now: float, seed: int, replication:
     inc[PHASE] = DETECT
     if layer == IN_JOB and inc[GAVE_UP] == UNHEALTHY:
         _drop_suspect(inc)
-    inc[LAYER] = _choose(inc, p, layer + 1, PROCESS_EXIT, False, inc[NODE_NEEDED] > 0.0)
+    inc[LAYER] = choose(inc, p, layer + 1, PROCESS_EXIT, False, inc[NODE_NEEDED] > 0.0)
     if inc[LAYER] == NODE_REPLACEMENT and inc[SUSPECT] > 0.0:
         _drop_suspect(inc)
     if inc[LAYER] == KUBERNETES:
         return _to_pods(inc, now)
     if inc[LAYER] == NO_LAYER and inc[REASON] == NOT_CONTAINED:
         inc[REASON] = inc[GAVE_UP]
-    inc[UNTIL] = now + _detection_s(inc, p, int(inc[LAYER]), PROCESS_EXIT, False, seed, replication)
+    inc[UNTIL] = now + detection_s(inc, p, int(inc[LAYER]), PROCESS_EXIT, False, seed, replication)
     return DETECT, inc[UNTIL]

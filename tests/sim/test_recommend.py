@@ -178,6 +178,7 @@ def test_checkpoints_published_late_call_for_a_shorter_interval():
     (["checkpoint.mode=ideal"], "checkpoint.mode"),
     (["checkpoint={mode: tiered, tiers: [{every: 200 steps, write_time: 30s, survives: all}]}"], "checkpoint.mode"),
     (["failures.classes=[]"], "failures"),
+    (["failures.classes=[]", "recovery={layers: [slurm], slurm: {time_limit: 8h}}"], "failures"),
     (["failures.classes.bug.rate=0"], "failures"),
     (["failures.classes=[{name: slow, mtbf: 1h, scope: node, symptom: slowdown, "
       "slowdown: {factor: 2, duration: 1h}}]"], "failures"),
