@@ -64,12 +64,16 @@ class Story:
         self.log: list[dict[str, Any]] = []
         self.run_name = run_name
         self.max_events = max_events
+        self.untold = 0  # what happened without a record, such as strikes on nodes that are all out
+        self.over = False
         self.job: simpy.Process  # set when the job starts
 
     def emit(self, kind: str, **fields: Any) -> None:
-        """Add an event to the log, at the present time."""
-        if len(self.log) >= self.max_events:
-            raise RunTooLong(f"the run wrote more than {self.max_events:.0f} events by {self.env.now:.0f} s")
+        """Add an event to the log, at the present time; after `run_end` nothing is told any more."""
+        if self.over:
+            return
+        self._check_length(len(self.log))
+        self.over = kind == "run_end"
         event = {
             "v": 1,
             "t": self.env.now,
@@ -81,6 +85,15 @@ class Story:
         }
         event.update(fields)
         self.log.append(event)
+
+    def pass_over(self) -> None:
+        """Count a strike that is not worth a record: what is struck is out already. A run of those alone ends, too."""
+        self.untold += 1
+        self._check_length(self.untold)
+
+    def _check_length(self, events: int) -> None:
+        if events >= self.max_events:
+            raise RunTooLong(f"the run holds more than {self.max_events:.0f} events by {self.env.now:.0f} s")
 
     def pause(self, until: float) -> Wait:
         """Wait until a time; the signal that woke the job before it, else None."""

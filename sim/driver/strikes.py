@@ -198,10 +198,9 @@ class Strikes:
         shared = per == codes.JOB or per == codes.RACK
         idle = node != cluster.NOBODY and nodes.state[node] == codes.HOT
         struck = [n for n in (nodes.node[s] for s in slots) if n != cluster.NOBODY]
-        if (
-            not idle and not struck and scope != codes.JOB
-        ):  # its nodes are all out: there is nothing to strike
+        if not idle and not struck and scope != codes.JOB:  # its nodes are all out: there is nothing to strike
             failures.renew(src, p, source, unit, *self.story.key)
+            self.story.pass_over()
             return
         if p.class_warning_s[c] > 0.0:
             failures.renew(src, p, source, unit, *self.story.key)

@@ -88,7 +88,7 @@ def test_a_run_that_outgrows_its_estimate_is_refused_in_the_same_words(monkeypat
     monkeypatch.setattr(feasibility, "refusals", lambda *_: [])
     with pytest.raises(
         ScenarioError,
-        match=r"limits.max_events: the run wrote more than 50 events .*, in replication 0 \(got 50\)",
+        match=r"limits.max_events: the run holds more than 50 events .*, in replication 0 \(got 50\)",
     ):
         simulate(s, replications=1)
 
